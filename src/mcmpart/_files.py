@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import difflib
 import gzip
 import hashlib
 import json
 import math
 import os
 import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from mcmpart.errors import InputError
 
@@ -53,34 +56,39 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 
 def read_bytes(path: Path, what: str) -> bytes:
-    """Return the content of ``path``, decompressed when its name ends in ``.gz``.
+    """Return the content of ``path``, decompressed when it is gzip.
 
     Raises
     ------
     InputError
         The file is missing, is a folder, cannot be read or is broken gzip.
     """
-    if path.is_dir():
-        raise InputError(f"{path} is a folder, not a {what}: name the file inside it")
     try:
         data = path.read_bytes()
+    except IsADirectoryError as error:
+        raise InputError(
+            f"{path} is a folder, not a {what}: name the file inside it"
+        ) from error
     except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist: check the name of the {what}") from (
-            error
-        )
+        raise InputError(
+            f"{path} does not exist: check the name of the {what}"
+        ) from error
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+        raise InputError(
+            f"cannot read {path}: {error.strerror}; check the name and the permissions "
+            f"of the {what}"
+        ) from error
     if data[:2] != b"\x1f\x8b":
         return data
     try:
         return gzip.decompress(data)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(
             f"{path} is not a whole gzip file ({error}): write or copy it again"
         ) from error
 
 
-def parse_json(data: bytes, path: Path, what: str) -> Any:
+def parse_json(data: bytes, path: Path, what: str) -> Any:  # noqa: ANN401 (JSON)
     """Return the JSON value in ``data``; NaN, infinities and twin keys are refused.
 
     Raises
@@ -121,7 +129,7 @@ def parse_json(data: bytes, path: Path, what: str) -> Any:
         raise InputError(f"{path} is not a {what}: {error}") from error
 
 
-def dump_json(value: Any, *, indent: int | None = None) -> bytes:
+def dump_json(value: object, *, indent: int | None = None) -> bytes:
     """Return ``value`` as strict UTF-8 JSON, floats at full precision."""
     separators = (",", ":") if indent is None else None
     text = json.dumps(
@@ -145,12 +153,40 @@ def _umask() -> int:
     return mask
 
 
-def validation_sentence(error: ValidationError, path: Path, what: str) -> str:
-    """Return pydantic's first complaint as one sentence: file, place, remedy."""
+def validation_sentence(
+    error: ValidationError, path: Path, what: str, model: type[BaseModel] | None = None
+) -> str:
+    """Return pydantic's first complaint as one sentence: file, place, remedy.
+
+    With ``model`` an unknown key is answered with the nearest one that the model, or a
+    model in it, knows.
+    """
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"]) or "the top"
     if first["type"] == "extra_forbidden":
-        return f"{path}: {place!r} is no key of a {what}: remove or rename it"
+        known = set() if model is None else set(_keys_of(model))
+        hint = did_you_mean(str(first["loc"][-1]), known)
+        return f"{path}: {place!r} is no key of a {what}{hint}: remove or rename it"
     if first["type"] == "missing":
         return f"{path}: the key {place!r} is missing: add it"
     return f"{path}: {place!r} is {first['input']!r:.60}: {first['msg'].lower()}"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``" (did you mean 'x'?)"`` with the nearest known word, or ``""``.
+
+    Examples
+    --------
+    >>> did_you_mean("ring35", ["ring36", "mtpp"])
+    " (did you mean 'ring36'?)"
+    """
+    near = difflib.get_close_matches(word, sorted(known), n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def _keys_of(model: type[BaseModel]) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        yield name
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from _keys_of(inner)

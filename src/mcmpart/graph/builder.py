@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mcmpart.errors import GraphError
-from mcmpart.graph.graph import HOST, Graph, Source
+from mcmpart.graph.graph import HOST, Graph, Int32, Source
 from mcmpart.graph.order import cycle_in, kahn_order
 
 INT64_MAX = 2**63 - 1
@@ -62,7 +62,7 @@ class GraphBuilder:
     """
 
     name: str
-    source: Source = Source("builder")
+    source: Source = field(default_factory=lambda: Source("builder"))
     _host: list[TensorSpec] = field(default_factory=list)
     _weights: list[TensorSpec] = field(default_factory=list)
     _ops: list[OpSpec] = field(default_factory=list)
@@ -142,8 +142,7 @@ class GraphBuilder:
                 _declare(writer, tensor.name, f"op {op.name!r}", faults)
             faults.extend(_number_faults(op))
         for tensor in (*self._host, *self._weights):
-            if not 0 <= tensor.bytes <= INT64_MAX:
-                faults.append(f"tensor {tensor.name!r} has {tensor.bytes} bytes")
+            faults.extend(_tensor_faults(tensor))
         for op in self._ops:
             faults.extend(
                 f"op {op.name!r} reads {name!r}, which no op writes and which is no "
@@ -179,7 +178,9 @@ class GraphBuilder:
         for name in self._outputs:
             if name in tensor_id:
                 outputs[tensor_id[name]] = True
-        uses = _distinct((tensor_id[name], i) for i, op in enumerate(ops) for name in op.reads)
+        uses = _distinct(
+            (tensor_id[name], i) for i, op in enumerate(ops) for name in op.reads
+        )
         weight_uses = _distinct(
             (weight_id[name], i) for i, op in enumerate(ops) for name in op.weights
         )
@@ -204,7 +205,12 @@ class GraphBuilder:
             op_replicable=np.array([op.replicable for op in ops], dtype=np.bool_),
             tensor_name=tuple(tensor.name for _, tensor in tensors),
             tensor_dtype=tuple(tensor.dtype for _, tensor in tensors),
-            tensor_shape=tuple(tensor.shape for _, tensor in tensors),
+            tensor_shape=tuple(
+                None
+                if tensor.shape is None
+                else tuple(int(dim) for dim in tensor.shape)
+                for _, tensor in tensors
+            ),
             tensor_producer=np.array([p for p, _ in tensors], dtype=np.int32),
             tensor_bytes=np.array([t.bytes for _, t in tensors], dtype=np.int64),
             tensor_is_output=outputs,
@@ -228,14 +234,16 @@ def unique_names(names: Sequence[str], kinds: Sequence[str]) -> list[str]:
     """
     taken = {name for name in names if name}
     used: set[str] = set()
+    # Where the search for a free number stopped, so that 20,000 ops of one name take
+    # linear time.
+    counts: dict[str, int] = {}
     unique = []
     for i, (name, kind) in enumerate(zip(names, kinds, strict=True)):
         stem = name or f"{kind.rpartition('::')[2].lower()}_{i}"
         key = stem
-        count = 0
         while key in used or (key in taken and key != name):
-            count += 1
-            key = f"{stem}_{count}"
+            counts[stem] = counts.get(stem, 0) + 1
+            key = f"{stem}_{counts[stem]}"
         used.add(key)
         unique.append(key)
     return unique
@@ -250,22 +258,48 @@ def _declare(writer: dict[str, str], name: str, by: str, faults: list[str]) -> N
     writer[name] = by
 
 
+def _is_size(value: object) -> bool:
+    # A float would be cut to an integer without a word by the arrays of the Graph.
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        return False
+    return 0 <= int(value) <= INT64_MAX
+
+
 def _number_faults(op: OpSpec) -> list[str]:
     faults = [
-        f"op {op.name!r} has {value} {what}: give a number from 0 to 2^63 - 1"
+        f"op {op.name!r} has {value} {what}: give a whole number from 0 to 2^63 - 1"
         for what, value in (("FLOPs", op.flops), ("bytes", op.bytes))
-        if not 0 <= value <= INT64_MAX
+        if not _is_size(value)
     ]
-    faults.extend(
-        f"tensor {tensor.name!r} has {tensor.bytes} bytes: give 0 or more"
-        for tensor in op.writes
-        if not 0 <= tensor.bytes <= INT64_MAX
-    )
+    if op.gemm is not None and not (
+        len(op.gemm) == 3 and all(_is_size(size) for size in op.gemm)
+    ):
+        faults.append(
+            f"op {op.name!r} has the gemm {op.gemm}: give m, n and k, each a whole "
+            "number, 0 or more, or None"
+        )
+    for tensor in op.writes:
+        faults.extend(_tensor_faults(tensor))
     if op.seconds is not None and not (math.isfinite(op.seconds) and op.seconds >= 0):
         faults.append(f"op {op.name!r} has the time {op.seconds} s: give 0 or more")
     return faults
 
 
-def _distinct(pairs: Iterable[tuple[int, int]]) -> np.ndarray[tuple[int, int], np.dtype[np.int32]]:
+def _tensor_faults(tensor: TensorSpec) -> list[str]:
+    faults = []
+    if not _is_size(tensor.bytes):
+        faults.append(
+            f"tensor {tensor.name!r} has {tensor.bytes} bytes: give a whole number "
+            "from 0 to 2^63 - 1"
+        )
+    if tensor.shape is not None and not all(_is_size(dim) for dim in tensor.shape):
+        faults.append(
+            f"tensor {tensor.name!r} has the shape {tensor.shape}: give whole numbers, "
+            "0 or more, or None where it is unknown"
+        )
+    return faults
+
+
+def _distinct(pairs: Iterable[tuple[int, int]]) -> Int32:
     rows = np.array(list(dict.fromkeys(pairs)), dtype=np.int32)
     return rows.reshape(-1, 2)

@@ -116,20 +116,25 @@ def read_graph(path: Path) -> Graph:
     """
     document = parse_json(read_bytes(path, "graph file"), path, "graph file")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise InputError(f'{path} is not a graph file: its "format" must be "{FORMAT}"')
+    version = document.get("version")
+    # To Python true and 1.0 are equal to 1; to a reader of the format they are not.
+    if type(version) is not int or version != VERSION:
         raise InputError(
-            f'{path} is not a graph file: its "format" must be "{FORMAT}"'
-        )
-    if document.get("version") != VERSION:
-        raise InputError(
-            f"{path} is a graph file of version {document.get('version')!r}, and this "
+            f"{path} is a graph file of version {version!r:.60}, and this "
             f"mcmpart reads version {VERSION}: write it again with this version"
         )
     try:
         model = _GraphModel.model_validate(document)
     except ValidationError as error:
-        raise InputError(validation_sentence(error, path, "graph file")) from error
+        raise InputError(
+            validation_sentence(error, path, "graph file", _GraphModel)
+        ) from error
     _check_lengths(model, path)
-    return _build(model)
+    try:
+        return _build(model)
+    except GraphError as error:
+        raise GraphError(str(path), error.faults) from error
 
 
 def content_hash(graph: Graph) -> str:
@@ -145,7 +150,7 @@ def content_hash(graph: Graph) -> str:
 
 
 def _document(graph: Graph) -> dict[str, Any]:
-    has_gemm = graph.op_gemm.any(axis=1)
+    has_gemm = np.asarray(graph.op_gemm.any(axis=1))
     has_seconds = ~np.isnan(graph.op_seconds)
     return {
         "format": FORMAT,

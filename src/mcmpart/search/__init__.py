@@ -1,1 +1,41 @@
-"""TODO"""
+"""Search methods, all behind one protocol; ``METHODS`` lists them by name."""
+
+from collections.abc import Callable
+
+from mcmpart.search.auto import Auto
+from mcmpart.search.greedy import Greedy
+from mcmpart.search.local import Local
+from mcmpart.search.method import (
+    Budget,
+    Evaluations,
+    Evaluator,
+    SearchMethod,
+    SearchRecord,
+    Setting,
+    TracePoint,
+    pipeline_evaluator,
+    relative_gap,
+    run_search,
+)
+from mcmpart.search.slice import Slice
+
+METHODS: dict[str, Callable[[Setting], SearchMethod]] = {
+    "auto": Auto,
+    "greedy": Greedy,
+    "slice": Slice,
+    "local": Local,
+}
+
+__all__ = [
+    "METHODS",
+    "Budget",
+    "Evaluations",
+    "Evaluator",
+    "SearchMethod",
+    "SearchRecord",
+    "Setting",
+    "TracePoint",
+    "pipeline_evaluator",
+    "relative_gap",
+    "run_search",
+]

@@ -1,0 +1,172 @@
+"""``mcmpart package``: list, show and check multi-chip module packages."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from mcmpart.hardware.package import Chip, Package
+
+app = typer.Typer(
+    help="The multi-chip modules that ship with mcmpart, and your own package files.",
+    no_args_is_help=True,
+)
+
+_Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+]
+_COLUMNS = ("name", "chips", "topology", "long edges", "memory", "peak op/s", "source")
+
+
+@app.command("list")
+def list_packages(*, as_json: _Json = False) -> None:
+    """List the packages that ship with mcmpart."""
+    from mcmpart.hardware.loader import DEFAULT_PACKAGE, load_package, preset_names
+
+    packages = [load_package(name) for name in preset_names()]
+    if as_json:
+        records = [_record(package) for package in packages]
+        _print_json({"default": DEFAULT_PACKAGE, "packages": records})
+    else:
+        _print_table([_row(package) for package in packages])
+
+
+@app.command("show")
+def show_package(
+    name: Annotated[str, typer.Argument(help="A name that `package list` prints.")],
+    *,
+    as_json: _Json = False,
+) -> None:
+    """Print the TOML text of a package, with the source of each number."""
+    from mcmpart.hardware.loader import parse_package, preset_text
+
+    text = preset_text(name)
+    if as_json:
+        package = parse_package(text, f"preset {name}")
+        _print_json({**_record(package), "toml": text})
+    else:
+        typer.echo(text, nl=False)
+
+
+@app.command("check")
+def check_package(
+    file: Annotated[Path, typer.Argument(help="A package file (TOML).")],
+    *,
+    as_json: _Json = False,
+) -> None:
+    """Check a package file and print what it says."""
+    from mcmpart.hardware.loader import load_package
+
+    package = load_package(file)
+    if as_json:
+        _print_json({"ok": True, "file": str(file), **_record(package)})
+    else:
+        typer.echo(f"ok: {_summary(package)}")
+
+
+def _record(package: Package) -> dict[str, object]:
+    from mcmpart.hardware.package import content_hash
+
+    chips = [
+        {**asdict(chip), "peak_ops_per_s": dict(chip.peak_ops_per_s)}
+        for chip in package.chips
+    ]
+    return {
+        "name": package.name,
+        "source": package.source,
+        "sha256": content_hash(package),
+        "topology": package.topology,
+        "long_edges": package.long_edges,
+        "io": package.io,
+        "link_limit": package.link_limit,
+        "rules": list(package.rules),
+        "num_chips": package.num_chips,
+        "chips": chips,
+        "links": [asdict(link) for link in package.links],
+    }
+
+
+def _row(package: Package) -> tuple[str, ...]:
+    return (
+        package.name,
+        str(package.num_chips),
+        package.topology,
+        package.long_edges,
+        _memory(package),
+        _peak(package.chips[0]),
+        package.source,
+    )
+
+
+def _summary(package: Package) -> str:
+    from mcmpart.units import format_bandwidth
+
+    kinds = len(package.classes)
+    chips = "1 chip" if package.num_chips == 1 else f"{package.num_chips} chips"
+    if kinds > 1:
+        chips += f" of {kinds} kinds"
+    parts = [
+        f"{package.name}: {chips}, {package.topology}",
+        f"memory {_memory(package)} a chip",
+        f"peak {_peak(package.chips[0])}op/s",
+    ]
+    if package.links:
+        slowest = min(link.bandwidth_bytes_per_s for link in package.links)
+        parts.append(f"links {format_bandwidth(slowest)}")
+    parts.append(f"rules {', '.join(('dataflow', *package.rules))}")
+    parts.append(f"long edges {package.long_edges}")
+    return "; ".join(parts)
+
+
+def _memory(package: Package) -> str:
+    from mcmpart.units import format_bytes
+
+    sizes = [chip.memory_bytes for chip in package.chips]
+    low, high = format_bytes(min(sizes)), format_bytes(max(sizes))
+    return low if low == high else f"{low} to {high}"
+
+
+def _peak(chip: Chip) -> str:
+    from mcmpart.hardware.package import ANY_DTYPE
+    from mcmpart.units import format_count
+
+    dtype, peak = chip.peak_ops_per_s[0]
+    return f"{'any dtype' if dtype == ANY_DTYPE else dtype} {format_count(peak)}"
+
+
+def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
+    lines = [_COLUMNS, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    if sys.stdout.isatty():
+        _print_rich(rows, widths)
+        return
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        typer.echo("  ".join(cells).rstrip())
+
+
+def _print_rich(rows: Sequence[tuple[str, ...]], widths: Sequence[int]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, expand=True)
+    for name, width in zip(_COLUMNS[:-1], widths[:-1], strict=True):
+        table.add_column(name, min_width=width, no_wrap=True)
+    # A source is a paragraph, cut to what is left; `package show` prints it whole.
+    table.add_column(_COLUMNS[-1], ratio=1, no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        # As Text, a bracket in a source is no markup.
+        table.add_row(*map(Text, row))
+    Console().print(table)
+
+
+def _print_json(value: dict[str, object]) -> None:
+    typer.echo(json.dumps(value, allow_nan=False, indent=2))

@@ -1,0 +1,115 @@
+"""local: annealing by moves of single blocks between neighbouring chips."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from mcmpart._rng import new_state
+from mcmpart.graph.graph import Int32
+from mcmpart.search._moves import anneal_moves, new_placement
+from mcmpart.search.method import Evaluations, SearchMethod, Setting, no_rows
+from mcmpart.search.slice import Slice
+
+TARGETS = (0.95, 0.9, 0.98, 0.85)
+"""Targets of the energy, as shares of the best value: each chain takes the next."""
+
+HOT = 3e-2
+COLD = 1e-5
+MOVES_PER_CALL = 40_000
+"""Moves a chain tries between two looks at the clock: some 40 ms."""
+
+CALLS_PER_ROUND = 8
+"""Calls over which a chain cools from HOT to COLD before it starts again."""
+
+
+class Local:
+    """Improves a valid partition by annealing, one chain per worker.
+
+    The first partition is the one given, else the one that ``slice`` finds along the
+    first orders. A chain cools over a round, then starts again from the best partition
+    so far with the next target. It finds placements that no cut of an order gives,
+    since branches may stand side by side on chips.
+    """
+
+    name = "local"
+
+    def __init__(self, setting: Setting) -> None:
+        self.done = False
+        self._setting = setting
+        self._problem = setting.problem
+        self._seeder: SearchMethod | None = Slice(setting, max_orders=2)
+        self._best_s = np.inf
+        self._best: Int32 | None = None
+        self._chains: list[_Chain] = []
+
+    def propose(self) -> Int32:
+        """Return the start, and afterwards each chain's best of the last moves."""
+        if self._best is None:
+            return self._propose_start()
+        if not self._chains:
+            self._chains = [
+                _Chain(self._setting, stream) for stream in range(self._setting.workers)
+            ]
+        best, best_s = self._best, self._best_s
+        with ThreadPoolExecutor(len(self._chains)) as pool:
+            rows = list(pool.map(lambda chain: chain.run(best, best_s), self._chains))
+        better = [row for row, cost in rows if cost < best_s]
+        return np.stack(better) if better else no_rows(self._problem)
+
+    def observe(self, evaluations: Evaluations) -> None:
+        """Take the best valid partition as the start of the next rounds."""
+        cost = np.where(evaluations.valid, evaluations.bottleneck_s, np.inf)
+        row = int(cost.argmin())
+        if cost[row] < self._best_s:
+            self._best_s = float(cost[row])
+            self._best = evaluations.chip_of[row]
+        elif self._seeder is not None and self._best is None:
+            self._seeder.observe(evaluations)
+        self.done = self._best_s == 0.0 or self._problem.num_chips == 1
+
+    def _propose_start(self) -> Int32:
+        if self._setting.start is not None:
+            return self._setting.start[None]
+        assert self._seeder is not None
+        rows = self._seeder.propose()
+        self.done = rows.shape[0] == 0 and self._seeder.done
+        return rows
+
+
+class _Chain:
+    """One annealing chain: its placement, random state and place in the schedule."""
+
+    def __init__(self, setting: Setting, stream: int) -> None:
+        self._problem = setting.problem
+        self._state = new_state(setting.seed, stream)
+        self._round = stream
+        self._call = 0
+
+    def run(self, best: Int32, best_s: float) -> tuple[Int32, float]:
+        """Try the next moves and return the best partition met, and its cost."""
+        problem = self._problem
+        blocks, package = problem.blocks.arrays, problem.package_arrays
+        if self._call == 0:
+            self._placement = new_placement(best, blocks, package)
+            self._target_s = best_s * TARGETS[self._round % len(TARGETS)]
+        fall = (COLD / HOT) ** (1 / CALLS_PER_ROUND)
+        hot = HOT * fall**self._call
+        found = np.empty_like(best)
+        cost, _ = anneal_moves(
+            self._placement,
+            MOVES_PER_CALL,
+            self._target_s,
+            hot,
+            hot * fall,
+            problem.user.all_chips,
+            self._state,
+            blocks,
+            problem.live,
+            package,
+            found,
+        )
+        self._call = (self._call + 1) % CALLS_PER_ROUND
+        self._round += self._call == 0
+        return found, cost

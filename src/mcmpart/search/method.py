@@ -1,0 +1,284 @@
+"""The search protocol: a method proposes, an evaluator judges, one loop keeps the score.
+
+Every method, ours or a user's, goes through :func:`run_search`: one budget, one trace.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from mcmpart.errors import InputError
+from mcmpart.evaluate import evaluate_many
+from mcmpart.graph.graph import Bool, Float64, Int32
+from mcmpart.problem import Problem
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluations:
+    """What an evaluator found out about some partitions.
+
+    Attributes
+    ----------
+    chip_of
+        ``[B, V] int32``.
+    bottleneck_s
+        ``[B] float64``.
+    valid
+        ``[B] bool``.
+    """
+
+    chip_of: Int32
+    bottleneck_s: Float64
+    valid: Bool
+
+
+class Evaluator(Protocol):
+    """Judges partitions ``[B, V] int32`` of one problem."""
+
+    def __call__(self, chip_of: Int32) -> Evaluations:
+        """Return what was found out, one entry per row."""
+        ...
+
+
+class SearchMethod(Protocol):
+    """Proposes partitions and learns from what they turn out to cost.
+
+    Attributes
+    ----------
+    name
+        What ``--method`` calls it; stands in the trace.
+    done
+        True when it has nothing more to propose.
+    """
+
+    name: str
+    done: bool
+
+    def propose(self) -> Int32:
+        """Return partitions to judge next, ``[B, V] int32``; B may be 0.
+
+        One call should take some 50 ms at most, so that the budget is kept.
+        """
+        ...
+
+    def observe(self, evaluations: Evaluations) -> None:
+        """Take note of what the last proposals cost."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a method gets to work with.
+
+    Attributes
+    ----------
+    problem
+        The problem.
+    seed
+        Decides every random choice.
+    workers
+        Threads it may use.
+    deadline
+        ``time.perf_counter()`` after which a proposal comes too late.
+    start
+        ``[V] int32`` valid partition to start from, or None.
+    """
+
+    problem: Problem
+    seed: int = 0
+    workers: int = 1
+    deadline: float = float("inf")
+    start: Int32 | None = None
+
+    def is_late(self) -> bool:
+        """Return whether the deadline has passed."""
+        return time.perf_counter() >= self.deadline
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """When a search stops: the first of these to be met.
+
+    Attributes
+    ----------
+    time_s
+        Wall time.
+    evaluations
+        Number of partitions judged, or None.
+    gap
+        Relative distance of the best plan from the proven lower bound.
+    """
+
+    time_s: float = 10.0
+    evaluations: int | None = None
+    gap: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (self.time_s > 0 and np.isfinite(self.time_s)):
+            raise InputError(f"the time limit is {self.time_s} s: give more than 0")
+        if self.evaluations is not None and self.evaluations < 1:
+            raise InputError(
+                f"the limit is {self.evaluations} evaluations: give at least 1"
+            )
+        if not 0 <= self.gap < float("inf"):
+            raise InputError(f"the gap is {self.gap}: give 0 or more, 0.01 is 1 %")
+
+
+@dataclass(frozen=True, slots=True)
+class TracePoint:
+    """One improvement: when, how good, how far from the bound, and by whom."""
+
+    evaluations: int
+    seconds: float
+    bottleneck_s: float
+    lower_bound_s: float
+    method: str
+
+
+@dataclass(slots=True)
+class SearchRecord:
+    """The score of a running search.
+
+    Attributes
+    ----------
+    best
+        ``[V] int32``, the best valid partition so far, or None.
+    bottleneck_s
+        Its cost; infinite while there is none.
+    evaluations, seconds
+        What was spent.
+    trace
+        One point per improvement.
+    stopped_by
+        ``"gap"``, ``"time"``, ``"evaluations"``, ``"done"`` or ``"interrupt"``.
+    """
+
+    best: Int32 | None = None
+    bottleneck_s: float = float("inf")
+    evaluations: int = 0
+    seconds: float = 0.0
+    trace: list[TracePoint] = field(default_factory=list)
+    stopped_by: str = ""
+
+
+def pipeline_evaluator(problem: Problem, workers: int) -> Evaluator:
+    """Return the analytical model as an evaluator."""
+
+    def judge(chip_of: Int32) -> Evaluations:
+        bottleneck_s, valid = evaluate_many(problem, chip_of, workers=workers)
+        return Evaluations(chip_of, bottleneck_s, valid)
+
+    return judge
+
+
+def relative_gap(bottleneck_s: float, lower_bound_s: float) -> float:
+    """Return (bottleneck - bound) / bottleneck, from 0 (proven optimal) to 1."""
+    if bottleneck_s <= lower_bound_s:
+        return 0.0
+    if not np.isfinite(bottleneck_s):
+        return 1.0
+    return (bottleneck_s - lower_bound_s) / bottleneck_s
+
+
+def run_search(
+    method: SearchMethod,
+    evaluator: Evaluator,
+    budget: Budget,
+    lower_bound_s: float,
+    *,
+    started: float,
+    on_improvement: Callable[[TracePoint], None] = lambda point: None,
+) -> SearchRecord:
+    """Run ``method`` until the budget is spent and return the score.
+
+    An interrupt (Ctrl-C) ends the search and keeps the best partition so far.
+
+    Parameters
+    ----------
+    started
+        ``time.perf_counter()`` at which the time limit began to count.
+    on_improvement
+        Called with each new point of the trace.
+    """
+    record = SearchRecord()
+    try:
+        while not record.stopped_by:
+            rows = method.propose()
+            if budget.evaluations is not None:
+                rows = rows[: budget.evaluations - record.evaluations]
+            if rows.shape[0]:
+                found = evaluator(rows)
+                method.observe(found)
+                _keep_best(record, found, method.name, lower_bound_s, started)
+                if record.trace and record.trace[-1].evaluations == record.evaluations:
+                    on_improvement(record.trace[-1])
+            record.seconds = time.perf_counter() - started
+            record.stopped_by = _stop_reason(record, method, budget, lower_bound_s)
+    except KeyboardInterrupt:
+        record.seconds = time.perf_counter() - started
+        record.stopped_by = "interrupt"
+    return record
+
+
+def _keep_best(
+    record: SearchRecord,
+    found: Evaluations,
+    method: str,
+    lower_bound_s: float,
+    started: float,
+) -> None:
+    record.evaluations += found.chip_of.shape[0]
+    cost = np.where(found.valid, found.bottleneck_s, np.inf)
+    row = int(cost.argmin())
+    if cost[row] < record.bottleneck_s:
+        record.best = found.chip_of[row].copy()
+        record.bottleneck_s = float(cost[row])
+        record.trace.append(
+            TracePoint(
+                evaluations=record.evaluations,
+                seconds=time.perf_counter() - started,
+                bottleneck_s=record.bottleneck_s,
+                lower_bound_s=lower_bound_s,
+                method=method,
+            )
+        )
+
+
+def _stop_reason(
+    record: SearchRecord, method: SearchMethod, budget: Budget, lower_bound_s: float
+) -> str:
+    if record.best is not None:
+        gap = relative_gap(record.bottleneck_s, lower_bound_s)
+        if gap <= budget.gap:
+            return "gap"
+    if budget.evaluations is not None and record.evaluations >= budget.evaluations:
+        return "evaluations"
+    if record.seconds >= budget.time_s:
+        return "time"
+    return "done" if method.done else ""
+
+
+def no_rows(problem: Problem) -> Int32:
+    """Return an empty proposal, ``[0, V] int32``."""
+    return np.empty((0, problem.graph.num_ops), dtype=np.int32)
+
+
+def best_row(evaluations: Sequence[Evaluations]) -> Evaluations | None:
+    """Return the best valid row of several evaluations, or None."""
+    best: Evaluations | None = None
+    for found in evaluations:
+        cost = np.where(found.valid, found.bottleneck_s, np.inf)
+        if not cost.size or not np.isfinite(cost.min()):
+            continue
+        row = int(cost.argmin())
+        if best is None or cost[row] < best.bottleneck_s[0]:
+            part = slice(row, row + 1)
+            best = Evaluations(
+                found.chip_of[part], found.bottleneck_s[part], found.valid[part]
+            )
+    return best

@@ -1,0 +1,1 @@
+"""Tests of the FLOP, byte and shape rules of ops."""
