@@ -21,6 +21,10 @@ from mcmpart.rewrite.precision import set_precision
 from mcmpart.rewrite.replicate import mark_replicable
 
 
+REPLICA_THRESHOLD = 0.002
+"""Share of the graph's cost below which an op may be replicable by default."""
+
+
 class PackageArrays(NamedTuple):
     """What the compiled kernels read of a package.
 
@@ -90,7 +94,8 @@ class Problem:
         What the user demands beside the package's rules.
     replica_threshold
         Largest share of the graph's compute and weight bytes that a replicable op's
-        ancestors may cost (docs/concepts.md, "Replicated ops").
+        ancestors may cost (docs/concepts.md, "Replicated ops"). None is
+        ``REPLICA_THRESHOLD``, and leaves ``solve`` free to try larger ones.
 
     Attributes
     ----------
@@ -115,7 +120,7 @@ class Problem:
     package: Package
     precision: str = "auto"
     user: UserRules = field(default_factory=UserRules)
-    replica_threshold: float = 0.002
+    replica_threshold: float | None = None
     graph: Graph = field(init=False, repr=False)
     costs: CostTable = field(init=False, repr=False)
     ops: Blocks = field(init=False, repr=False)
@@ -124,9 +129,12 @@ class Problem:
     package_arrays: PackageArrays = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.replica_threshold <= 1:
+        threshold = self.replica_threshold
+        if threshold is None:
+            threshold = REPLICA_THRESHOLD
+        if not 0 <= threshold <= 1:
             raise InputError(
-                f"replica_threshold is {self.replica_threshold}: give a share from 0 to 1"
+                f"replica_threshold is {threshold}: give a share from 0 to 1"
             )
         peaks = tuple(name for name, _ in self.package.classes[0].peak_ops_per_s)
         graph = set_precision(fold_weights(self.model), self.precision, peaks)
@@ -145,7 +153,7 @@ class Problem:
         graph = mark_replicable(
             graph,
             costs.op_s.min(axis=0),
-            threshold=self.replica_threshold,
+            threshold=threshold,
             keep=bound_ops.union(*groups),
         )
         self._set("graph", graph)

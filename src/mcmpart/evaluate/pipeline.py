@@ -60,7 +60,7 @@ def evaluate(problem: Problem, partition: Partition) -> Evaluation:
     loads = new_loads(problem.num_chips)
     bottleneck_s, valid = judge(
         problem.ops.contract(partition.chip_of),
-        partition.chip_of,
+        partition.chip_of.copy(),
         problem.ops.arrays,
         problem.live,
         problem.package_arrays,

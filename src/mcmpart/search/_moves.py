@@ -94,7 +94,7 @@ def new_placement(
             readers[t, c] += 1
             if not reader_chips[t] & bit(c):
                 reader_chips[t] |= bit(c)
-                arc_tensors[source, c] += 1
+                arc_tensors[source, c] += c != source
     users = np.zeros((blocks.item_host_bytes.size, num_chips), dtype=np.int32)
     for j in range(users.shape[0]):
         for i in range(blocks.user_ptr[j], blocks.user_ptr[j + 1]):

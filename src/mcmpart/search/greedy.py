@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mcmpart.evaluate import evaluate_many
 from mcmpart.graph.graph import Int32
 from mcmpart.search._orders import order_arrays
 from mcmpart.search._segments import fill_greedily, place
@@ -27,7 +28,7 @@ class Greedy:
         self._problem = setting.problem
 
     def propose(self) -> Int32:
-        """Return the greedy partition, or none if no share leads to one."""
+        """Return the greedy partition, or none if no share leads to a valid one."""
         self.done = True
         blocks = self._problem.blocks
         identity = np.arange(blocks.num_blocks, dtype=np.int32)
@@ -36,8 +37,13 @@ class Greedy:
             cuts = fill_greedily(
                 share, blocks.arrays, self._problem.package_arrays, order
             )
-            if cuts.size:
-                return blocks.expand(place(cuts, order)[None])
+            if cuts.size == 0:
+                continue
+            rows = blocks.expand(place(cuts, order)[None])
+            # The filling knows no demand for all chips, and its count of live tensors
+            # leaves replicas out.
+            if evaluate_many(self._problem, rows, workers=1)[1].all():
+                return rows
         return no_rows(self._problem)
 
     def observe(self, evaluations: Evaluations) -> None:

@@ -128,3 +128,55 @@ def test_rotary_embedding_reads_no_more_cache_than_it_uses():
     cost = cost_of(view)
     assert cost.flops == 3 * 64
     assert cost.bytes == 256 + 128 + 128 + 16 + 256
+
+
+def _step(past: int, present: int, total: int):
+    """Return one token's step of two heads of 8 with a float32 cache."""
+    caches = [fp32(1, 2, past, 8)] * 2
+    return op(
+        "GroupQueryAttention",
+        [fp32(1, 1, 16), fp32(1, 1, 16), fp32(1, 1, 16), *caches, None, i64()],
+        [fp32(1, 1, 16), *[fp32(1, 2, present, 8)] * 2],
+        MS,
+        {"num_heads": 2, "kv_num_heads": 2},
+        constants={6: total},
+    )
+
+
+def test_a_shared_cache_moves_only_the_keys_in_use():
+    """7 of 100 positions are read and 1 is written, 2 x 64 bytes each."""
+    cost = cost_of(_step(past=100, present=100, total=7))
+    assert cost.bytes == 4 * 64 + 8 + 8 * 128
+
+
+def test_a_copied_cache_moves_whole():
+    """6 positions in and 7 out."""
+    cost = cost_of(_step(past=6, present=7, total=7))
+    assert cost.bytes == 4 * 64 + 8 + 13 * 128
+
+
+def test_sparse_attention_is_bounded_by_its_blocks():
+    """3 of 16 blocks of 4 x 4 positions: 48 scores for 16 queries are 3 keys each."""
+    view = op(
+        "SparseAttention",
+        [*[fp32(1, 16, 8)] * 3, *[fp32(1, 1, 16, 8)] * 2, i64(1, 5), i64(1, 3)],
+        [fp32(1, 16, 8), fp32(1, 1, 16, 8), fp32(1, 1, 16, 8)],
+        MS,
+        {"num_heads": 1, "kv_num_heads": 1, "sparse_block_size": 4},
+    )
+    assert cost_of(view).gemm == (16, 3, 16)
+
+
+def test_paged_attention_reads_the_pages_of_its_table():
+    """2 tokens; a table of 1 x 3 pages of 4 positions, from a pool of 1,000 pages."""
+    pool = fp32(1000, 4, 1, 8)
+    view = op(
+        "PagedAttention",
+        [*[fp32(2, 8)] * 3, pool, pool, None, None, i64(1, 3)],
+        [fp32(2, 8), pool, pool],
+        MS,
+        {"num_heads": 1, "kv_num_heads": 1},
+    )
+    cost = cost_of(view)
+    assert cost.gemm == (2, 12, 16)
+    assert cost.bytes == 4 * 64 + 24 + (12 + 2) * 2 * 32

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import AttributeProto, TensorProto, helper
+from onnx import AttributeProto, NodeProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from mcmpart.frontends.onnx.initializers import SMALL_BYTES, Initializers
@@ -16,6 +17,13 @@ from mcmpart.frontends.op_costs import is_random
 
 # Folding these would store int8 weights as fp32, four times their size.
 _KEPT_KINDS = frozenset({"DequantizeLinear", "QuantizeLinear"})
+
+_LITERALS: Mapping[int, type[np.generic]] = {
+    AttributeProto.FLOAT: np.float32,
+    AttributeProto.FLOATS: np.float32,
+    AttributeProto.INT: np.int64,
+    AttributeProto.INTS: np.int64,
+}
 
 
 def constant_node(initializers: Initializers, node: Node) -> Value | None:
@@ -29,15 +37,15 @@ def constant_node(initializers: Initializers, node: Node) -> Value | None:
         if attribute.type == AttributeProto.SPARSE_TENSOR:
             sparse = attribute.sparse_tensor
             return Value(sparse.values.data_type, tuple(sparse.dims), weight=name)
-        if attribute.name in ("value_string", "value_strings"):
-            many = attribute.name == "value_strings"
+        if attribute.type in (AttributeProto.STRING, AttributeProto.STRINGS):
+            many = attribute.type == AttributeProto.STRINGS
             shape = (len(attribute.strings),) if many else ()
             return Value(TensorProto.STRING, shape, weight=name)
-        found = helper.get_attribute_value(attribute)
-        floats = attribute.name.startswith("value_float")
-        array = np.asarray(found, np.float32 if floats else np.int64)
-        elem = TensorProto.FLOAT if floats else TensorProto.INT64
-        return Value(elem, array.shape, const=array, weight=name)
+        dtype = _LITERALS.get(attribute.type)
+        if dtype is not None:
+            array = np.asarray(helper.get_attribute_value(attribute), dtype)
+            elem = helper.np_dtype_to_tensor_dtype(array.dtype)
+            return Value(elem, array.shape, const=array, weight=name)
     return None
 
 
@@ -119,6 +127,11 @@ def smaller_than_input(node: Node) -> tuple[Value | None, ...] | None:
 def _run(node: Node) -> dict[str, NDArray[np.generic]] | None:
     """Return the outputs by name as ONNX's reference computes them, or None."""
     proto = node.proto
+    if proto.domain:
+        # The default domain under its long name, which the reference does not know.
+        proto = NodeProto()
+        proto.CopyFrom(node.proto)
+        proto.domain = ""
     names = [name for name in proto.output if name]
     feeds = {
         name: value.const

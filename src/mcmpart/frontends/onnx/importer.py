@@ -8,9 +8,10 @@ from pathlib import Path
 
 from mcmpart.frontends.onnx.assemble import assemble
 from mcmpart.frontends.onnx.dims import Dims
+from mcmpart.frontends.onnx.domains import short_domain
 from mcmpart.frontends.onnx.initializers import Initializers
 from mcmpart.frontends.onnx.inputs import main_scope
-from mcmpart.frontends.onnx.model import open_model, short_domain
+from mcmpart.frontends.onnx.model import open_model
 from mcmpart.frontends.onnx.qdq import group_qdq
 from mcmpart.frontends.onnx.reader import Reader, Step
 from mcmpart.frontends.onnx.records import Record, record_of, split_dead

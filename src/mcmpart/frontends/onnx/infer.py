@@ -57,7 +57,7 @@ def output_values(context: Context, node: Node) -> tuple[Value | None, ...]:
     outputs = sequence_outputs(context, node)
     if outputs is not None:
         return outputs
-    found = _by_schema(node)
+    found = _by_schema(context, node)
     has_rule = found is not None
     if found is None:
         found = _by_rule(node)
@@ -84,6 +84,23 @@ def output_values(context: Context, node: Node) -> tuple[Value | None, ...]:
     return tuple(values)
 
 
+def check_arity(node: Node) -> None:
+    """Refuse a control-flow or sequence op with too few inputs.
+
+    Raises
+    ------
+    InputError
+        Its schema asks for more.
+    """
+    schema = schema_of(node.domain, node.kind, node.opset)
+    if schema is not None and len(node.inputs) < schema.min_input:
+        raise InputError(
+            f"node {node.scope.path + node.key!r} ({node.kind}) has "
+            f"{len(node.inputs)} inputs and needs {schema.min_input}: export the "
+            "model again"
+        )
+
+
 @cache
 def schema_of(domain: str, kind: str, opset: int) -> defs.OpSchema | None:
     """Return the schema in force at ``opset``, or None for an op onnx does not know."""
@@ -93,13 +110,13 @@ def schema_of(domain: str, kind: str, opset: int) -> defs.OpSchema | None:
         return None
 
 
-def _by_schema(node: Node) -> dict[int, _Found] | None:
+def _by_schema(context: Context, node: Node) -> dict[int, _Found] | None:
     schema = schema_of(node.domain, node.kind, node.opset)
     if schema is None or schema.deprecated:
         return None
     if not schema.has_type_and_shape_inference_function:
         return None
-    canonical = _canonical(node.proto)
+    canonical = _canonical(node)
     types: dict[str, TypeProto] = {}
     data: dict[str, TensorProto] = {}
     for i, value in enumerate(node.inputs):
@@ -117,8 +134,9 @@ def _by_schema(node: Node) -> dict[int, _Found] | None:
             data,
             opset_imports=_imports(tuple(sorted(node.scope.opsets.items()))),
         )
-    except (InferenceError, ValidationError) as error:
-        raise InputError(_misfit(node, str(error))) from error
+    except (InferenceError, ValidationError, ValueError) as error:
+        # ValueError: a dtype or a text that onnx itself does not know.
+        raise InputError(_misfit(context, node, str(error))) from error
     return {
         i: read_type(inferred[f"o{i}"])
         for i, name in enumerate(node.proto.output)
@@ -131,10 +149,13 @@ def _imports(opsets: tuple[tuple[str, int], ...]) -> list[OperatorSetIdProto]:
     return [helper.make_opsetid(domain, version) for domain, version in opsets]
 
 
-def _canonical(proto: NodeProto) -> NodeProto:
+def _canonical(node: Node) -> NodeProto:
     """Return a copy with names by position: a node may read one tensor twice."""
-    copy = NodeProto(op_type=proto.op_type, domain=proto.domain)
-    copy.input.extend(name and f"i{i}" for i, name in enumerate(proto.input))
+    proto = node.proto
+    copy = NodeProto(op_type=proto.op_type, domain=node.domain)
+    copy.input.extend(
+        "" if value is None else f"i{i}" for i, value in enumerate(node.inputs)
+    )
     copy.output.extend(name and f"o{i}" for i, name in enumerate(proto.output))
     copy.attribute.extend(proto.attribute)
     return copy
@@ -225,15 +246,19 @@ def _needs_data(node: Node) -> bool:
     )
 
 
-def _misfit(node: Node, message: str) -> str:
+def _misfit(context: Context, node: Node, message: str) -> str:
     shown = ", ".join(
         f"{name} {list(value.shape)}"
         for name, value in zip(node.proto.input, node.inputs, strict=True)
         if value is not None and value.shape is not None
     )
+    assumed = ""
+    if context.unshaped:
+        kinds = ", ".join(context.unshaped)
+        assumed = f"; shapes behind {kinds} are assumed: write them into value_info"
     reason = message.replace("[ShapeInferenceError]", "").replace("\n", " ").strip()
     return (
         f"node {node.scope.path + node.key!r} ({kind_of(node.proto)}) cannot take its "
         f"inputs ({shown}): {reason}; if a symbolic dimension has the wrong size, set "
-        "it with --dim NAME=N"
+        f"it with --dim NAME=N{assumed}"
     )

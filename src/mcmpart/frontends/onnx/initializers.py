@@ -95,8 +95,8 @@ class Initializers:
         path = self._paths.get(location)
         if path is None:
             root = self.folder.resolve()
-            path = (root / location).resolve()
-            if not location or not path.is_relative_to(root):
+            path = (root / location.replace("\0", "")).resolve()
+            if not location or "\0" in location or not path.is_relative_to(root):
                 raise InputError(
                     f"the weight {name!r} lies in {location!r}, which leads out of "
                     "the model's folder: external data must lie inside it; copy the "

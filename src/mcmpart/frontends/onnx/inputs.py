@@ -7,7 +7,7 @@ from onnx import ValueInfoProto
 from mcmpart.errors import InputError
 from mcmpart.frontends.onnx.model import OnnxModel
 from mcmpart.frontends.onnx.scope import Context, Scope
-from mcmpart.frontends.onnx.values import DTYPE_OF_ELEM, Value, read_type
+from mcmpart.frontends.onnx.values import DTYPE_OF_ELEM, Value, read_type, stated_types
 
 
 def main_scope(model: OnnxModel, context: Context) -> Scope:
@@ -35,11 +35,10 @@ def main_scope(model: OnnxModel, context: Context) -> Scope:
             context.assumptions.add(
                 "an input with a default value is taken as a weight", name
             )
-    stated = (*graph.value_info, *graph.output)
     return Scope(
         values=values,
         opsets=model.opsets,
-        annotations={value.name: value.type for value in stated},
+        annotations=stated_types((*graph.value_info, *graph.output)),
     )
 
 

@@ -13,7 +13,9 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import ModelProto, defs, helper
 
 from mcmpart.errors import InputError
+from mcmpart.frontends.onnx.domains import opset_versions, short_domain
 from mcmpart.frontends.onnx.lean import without_large_data
+from mcmpart.frontends.onnx.names import check_names
 from mcmpart.frontends.report import Sentences
 
 
@@ -58,17 +60,8 @@ def open_model(path: Path, assumptions: Sentences) -> OnnxModel:
             "another kind; copy or export it again"
         ) from error
     _check(proto, path)
+    check_names(proto, path)
     return OnnxModel(proto, path, sha256, _opsets(proto, path, assumptions))
-
-
-def opset_versions(imports: Mapping[str, int]) -> dict[str, int]:
-    """Return ``imports`` with the default domain under its short name ``""``."""
-    return {short_domain(domain): version for domain, version in imports.items()}
-
-
-def short_domain(domain: str) -> str:
-    """Return ``domain``, the default one as ``""``."""
-    return "" if domain == "ai.onnx" else domain
 
 
 def _check(proto: ModelProto, path: Path) -> None:

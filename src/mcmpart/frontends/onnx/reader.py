@@ -9,6 +9,7 @@ from onnx import AttributeProto, FunctionProto
 
 from mcmpart.errors import InputError
 from mcmpart.frontends.onnx.bodies import Body, Outcome, control_rule
+from mcmpart.frontends.onnx.domains import opset_versions
 from mcmpart.frontends.onnx.fold import (
     constant_node,
     evaluate,
@@ -16,11 +17,10 @@ from mcmpart.frontends.onnx.fold import (
     shape_node,
     smaller_than_input,
 )
-from mcmpart.frontends.onnx.infer import output_values
-from mcmpart.frontends.onnx.model import opset_versions
+from mcmpart.frontends.onnx.infer import check_arity, output_values
 from mcmpart.frontends.onnx.scope import Context, Node, Scope, bound
 from mcmpart.frontends.onnx.structure import Block, block_of
-from mcmpart.frontends.onnx.values import Value
+from mcmpart.frontends.onnx.values import Value, stated_types
 from mcmpart.frontends.onnx.work import Work, work_of
 from mcmpart.frontends.op_costs import is_random
 
@@ -66,6 +66,7 @@ class Reader:
             return self._call(node, function)
         rule = control_rule(node)
         if rule is not None:
+            check_arity(node)
             outcome = rule(self.context, node, self._body)
             return replace(outcome, outputs=_named(node, outcome.outputs))
         known = constant_node(self.context.initializers, node) or shape_node(node)
@@ -122,7 +123,7 @@ class Reader:
         scope = Scope(
             values=values,
             opsets=node.scope.opsets,
-            annotations={v.name: v.type for v in (*graph.value_info, *graph.output)},
+            annotations=stated_types((*graph.value_info, *graph.output)),
             attributes=node.scope.attributes,
             parent=node.scope,
             path=path,
@@ -189,7 +190,7 @@ class Reader:
         scope = Scope(
             values=values,
             opsets={**node.scope.opsets, **opset_versions(imports)},
-            annotations={v.name: v.type for v in function.value_info},
+            annotations=stated_types(function.value_info),
             attributes=attributes,
             path=f"{key[0]}::{key[1]}/",
             calls=(*node.scope.calls, key),

@@ -9,8 +9,8 @@ from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto
 
 from mcmpart.errors import InputError
 from mcmpart.frontends.onnx.dims import Dims
+from mcmpart.frontends.onnx.domains import short_domain
 from mcmpart.frontends.onnx.initializers import Initializers
-from mcmpart.frontends.onnx.model import short_domain
 from mcmpart.frontends.onnx.values import Value
 from mcmpart.frontends.op_costs import Attribute, OpView
 from mcmpart.frontends.report import Sentences

@@ -104,7 +104,8 @@ def _split(node: Node) -> Value | None:
     elif sizes.const is None:
         length = -1
     elif sizes.const.ndim:
-        length, shape[axis] = sizes.const.size, int(max(sizes.const, default=0))
+        length = sizes.const.size
+        shape[axis] = int(sizes.const.max(initial=0))
     else:
         each = max(1, int(sizes.const))
         length, shape[axis] = -(-total // each), min(each, total)

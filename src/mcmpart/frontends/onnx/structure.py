@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 
 from mcmpart.errors import InputError
-from mcmpart.frontends.onnx.model import short_domain
+from mcmpart.frontends.onnx.domains import short_domain
 from mcmpart.graph import unique_names
 from mcmpart.graph.order import cycle_in, kahn_order
 

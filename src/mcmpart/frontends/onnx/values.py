@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto, TensorShapeProto, TypeProto
+from onnx import TensorProto, TensorShapeProto, TypeProto, ValueInfoProto
 
 from mcmpart.frontends.op_costs.types import TensorType
 
@@ -150,6 +150,15 @@ def read_type(proto: TypeProto) -> tuple[Container, int, PartialShape | None]:
     if not tensor.HasField("shape"):
         return container, tensor.elem_type, None
     return container, tensor.elem_type, tuple(_size(dim) for dim in tensor.shape.dim)
+
+
+def stated_types(values: Iterable[ValueInfoProto]) -> dict[str, TypeProto]:
+    """Return the type that a file states for each name; one with a shape wins."""
+    types: dict[str, TypeProto] = {}
+    for value in values:
+        if value.name not in types or read_type(value.type)[2] is not None:
+            types[value.name] = value.type
+    return types
 
 
 def _size(dim: TensorShapeProto.Dimension) -> int | str | None:

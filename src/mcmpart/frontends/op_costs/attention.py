@@ -29,8 +29,6 @@ from mcmpart.frontends.op_costs.types import CostRule, OpCost, OpView
 
 # The softmax, the scale and the mask.
 _SCORE_FLOPS = SOFTMAX + 2
-# x cos + rotated(x) sin.
-ROTARY_FLOPS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +68,11 @@ def attention_cost(
     *,
     projection: tuple[int, int, int] | None = None,
     extra_flops: int = 0,
+    moved: int | None = None,
 ) -> OpCost:
     """Return the cost of an attention, and of the projection into Q, K, V before it.
+
+    Without ``moved`` bytes all inputs and outputs count once.
 
     ``gemm`` is the larger of the projection and of the attention's own products.
     """
@@ -79,7 +80,7 @@ def attention_cost(
     if projection is not None:
         flops += 2 * math.prod(projection)
         gemm = max(projection, gemm, key=math.prod)
-    return OpCost(flops, all_bytes(op), gemm)
+    return OpCost(flops, all_bytes(op) if moved is None else moved, gemm)
 
 
 def _onnx_attention(op: OpView) -> OpCost:
@@ -157,68 +158,6 @@ def _multi_head_at(past: int, past_length: int) -> CostRule:
         return attention_cost(op, Heads(rows, new + before, head, value_head))
 
     return rule
-
-
-def total_length(op: OpView, past: int, total: int) -> int:
-    """Return the keys of a cached attention after this step.
-
-    The total length where its input is known; else the present cache's length; else
-    the past's and the new tokens'.
-    """
-    known = length_constant(op, total, 0)
-    present = dim(out_shape(op, 1), 2, 0)
-    return known or present or dim(in_shape(op, past), 2, 0) + dim(in_shape(op, 0), 1)
-
-
-def grouped_head(op: OpView) -> tuple[int, int, int]:
-    """Return query heads, key heads and head width of a grouped-query attention."""
-    heads = max(int_attribute(op, "num_heads", 1), 1)
-    kv_heads = max(int_attribute(op, "kv_num_heads", heads), 1)
-    packed = not in_size(op, 1)
-    shares = heads + 2 * kv_heads if packed else heads
-    return heads, kv_heads, dim(in_shape(op, 0), -1) // shares
-
-
-def _grouped_query(op: OpView) -> OpCost:
-    """Attend over the cache; the query heads share the fewer key heads."""
-    query = in_shape(op, 0)
-    heads, kv_heads, head = grouped_head(op)
-    keys = total_length(op, past=3, total=6)
-    window = int_attribute(op, "local_window_size", -1)
-    tokens = dim(query, 0) * dim(query, 1)
-    seen = min(keys, window) if window > 0 else keys
-    rotary = _rotary(op, tokens * (heads + kv_heads) * head)
-    return attention_cost(
-        op, Heads(tokens * heads, seen, head, head), extra_flops=rotary
-    )
-
-
-def _rotary(op: OpView, elements: int) -> int:
-    """Return the FLOPs of rotating queries and keys where do_rotary is set."""
-    return ROTARY_FLOPS * elements if int_attribute(op, "do_rotary", 0) else 0
-
-
-def _sparse(op: OpView) -> OpCost:
-    """Attend within the blocks of the mask: its non-zero blocks bound the scores."""
-    query = in_shape(op, 0)
-    heads, kv_heads, head = grouped_head(op)
-    keys = total_length(op, past=3, total=7)
-    block = int_attribute(op, "sparse_block_size", 1)
-    tokens = dim(query, 0) * dim(query, 1)
-    scores = dim(query, 0) * dim(in_shape(op, 6), -1) * block * block
-    seen = min(keys, math.ceil(scores / max(tokens, 1)))
-    rotary = _rotary(op, tokens * (heads + kv_heads) * head)
-    return attention_cost(
-        op, Heads(tokens * heads, seen, head, head), extra_flops=rotary
-    )
-
-
-def _paged(op: OpView) -> OpCost:
-    """Attend over pages: each query may see every page of its block table."""
-    heads, _, head = grouped_head(op)
-    tokens = dim(in_shape(op, 0), 0)
-    keys = dim(in_shape(op, 7), 1) * dim(in_shape(op, 3), 1)
-    return attention_cost(op, Heads(tokens * heads, keys, head, head))
 
 
 def _packed(op: OpView) -> OpCost:
@@ -324,15 +263,12 @@ MICROSOFT_RULES: Mapping[str, CostRule] = {
     "DecoderMaskedMultiHeadAttention": _multi_head_at(5, 7),
     "DecoderMaskedSelfAttention": _projected_at(1, 4, 6),
     "GatedDeltaNet": _gated_delta_net,
-    "GroupQueryAttention": _grouped_query,
     "LinearAttention": _linear,
     "LongformerAttention": _longformer,
     "MultiHeadAttention": _multi_head_at(6, 8),
     "PackedAttention": _packed,
     "PackedMultiHeadAttention": _packed_multi_head,
-    "PagedAttention": _paged,
     "QAttention": _projected_at(1, 8),
     "QOrderedAttention": _ordered,
-    "SparseAttention": _sparse,
 }
 """Rules of com.microsoft."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from mcmpart.frontends.op_costs.attention import grouped_head
+from mcmpart.frontends.op_costs.cached_attention import grouped_head
 from mcmpart.frontends.op_costs.reading import (
     dim,
     in_shape,

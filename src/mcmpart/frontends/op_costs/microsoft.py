@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from mcmpart.frontends.op_costs.attention import ROTARY_FLOPS
+from mcmpart.frontends.op_costs.cached_attention import ROTARY_FLOPS
 from mcmpart.frontends.op_costs.elementwise import SIGMOID, SOFTMAX, TRANSCENDENTAL
 from mcmpart.frontends.op_costs.matmul import matmul_gemm, product_cost
 from mcmpart.frontends.op_costs.reading import (

@@ -15,6 +15,7 @@ from mcmpart.frontends.op_costs.reading import (
     ints_attribute,
     out_bytes,
     out_size,
+    output_of,
     per_input,
 )
 from mcmpart.frontends.op_costs.types import CostRule, OpCost, OpView
@@ -110,7 +111,8 @@ def _lrn(op: OpView) -> OpCost:
 def _embed_layer_normalization(op: OpView) -> OpCost:
     """Add a row of each embedding table and normalise; the tables are read by rows."""
     rows = sum(1 for position in (2, 3, 4) if in_size(op, position))
-    read = in_bytes(op, 0, 1, 5, 6, 7, 8) + rows * out_bytes(op)
+    output = output_of(op, 0)
+    read = in_bytes(op, 0, 1, 5, 6, 7, 8) + rows * (output.bytes if output else 0)
     return OpCost((8 + 2) * out_size(op), read + out_bytes(op))
 
 

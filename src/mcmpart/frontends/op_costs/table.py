@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from mcmpart.frontends.op_costs import (
     attention,
+    cached_attention,
     classic_ml,
     conv,
     elementwise,
@@ -40,6 +41,7 @@ _FAMILIES = (
     recurrent,
     reduction,
     attention,
+    cached_attention,
     signal,
     vision,
     text,

@@ -1,0 +1,134 @@
+"""Proofs that no valid partition exists, in words a user can act on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mcmpart.errors import InfeasibleError
+from mcmpart.graph.graph import Int32
+from mcmpart.problem import Problem
+from mcmpart.units import format_bytes
+
+
+def raise_if_impossible(problem: Problem) -> None:
+    """Raise where it is proven that no partition obeys all rules.
+
+    Silence proves nothing: the checks are necessary conditions, each over all
+    partitions (pins against dataflow, chips against ops, memory of one block, memory
+    of all together).
+
+    Raises
+    ------
+    InfeasibleError
+        With the rule, the chip or op, the demand and the bound.
+    """
+    _check_all_chips(problem)
+    _check_pins(problem)
+    if problem.package_arrays.memory:
+        _check_block_memory(problem)
+        _check_total_memory(problem)
+
+
+def _check_all_chips(problem: Problem) -> None:
+    num_blocks = problem.blocks.num_blocks
+    if problem.user.all_chips and num_blocks < problem.num_chips:
+        raise InfeasibleError(
+            "all_chips",
+            f"no plan exists: all {problem.num_chips} chips are demanded and the graph "
+            f"has only {num_blocks} ops that can stand on chips of their own: ask for "
+            f"{num_blocks} chips or fewer",
+        )
+
+
+def _check_pins(problem: Problem) -> None:
+    """Push pins along the edges: f(u) <= f(v) leaves each block an interval."""
+    arrays = problem.blocks.arrays
+    if not (arrays.pin >= 0).any():
+        return
+    num_blocks = problem.blocks.num_blocks
+    low_from = np.arange(num_blocks, dtype=np.int32)
+    low = np.where(arrays.pin >= 0, arrays.pin, 0)
+    for n in range(num_blocks):
+        for p in arrays.pred[arrays.pred_ptr[n] : arrays.pred_ptr[n + 1]].tolist():
+            if low[p] > low[n]:
+                low[n], low_from[n] = low[p], low_from[p]
+        if 0 <= arrays.pin[n] < low[n]:
+            first, second = (_op_name(problem, b) for b in (int(low_from[n]), n))
+            raise InfeasibleError(
+                "dataflow",
+                f"no plan exists: {second!r} is pinned to chip {arrays.pin[n]} and "
+                f"depends on {first!r}, pinned to the later chip {low[n]}: data flows "
+                "to higher chips only",
+            )
+    if problem.package_arrays.no_skip:
+        _check_pins_reach(problem, low)
+
+
+def _check_pins_reach(problem: Problem, low: Int32) -> None:
+    """no_skip: a pin to chip c needs a block for each of the c chips before it."""
+    top = int(low.max())
+    if problem.blocks.num_blocks <= top:
+        raise InfeasibleError(
+            "no_skip",
+            f"no plan exists: an op is pinned to chip {top}, and the graph has only "
+            f"{problem.blocks.num_blocks} ops that can stand on chips of their own, too "
+            f"few for chips 0 to {top}: pin to a lower chip",
+        )
+
+
+def _check_block_memory(problem: Problem) -> None:
+    """A block needs its weights, its host and output buffers, and its live tensors."""
+    arrays = problem.blocks.arrays
+    need = arrays.weight_bytes + 2 * (arrays.host_bytes + arrays.output_bytes)
+    need = need + arrays.inner_peak_bytes
+    for j in range(arrays.item_host_bytes.size):
+        users = arrays.user[arrays.user_ptr[j] : arrays.user_ptr[j + 1]]
+        need[users] += arrays.item_weight_bytes[j] + 2 * arrays.item_host_bytes[j]
+    roomiest = int(problem.package_arrays.memory_bytes.max())
+    room = np.where(
+        arrays.pin >= 0,
+        problem.package_arrays.memory_bytes[np.maximum(arrays.pin, 0)],
+        roomiest,
+    )
+    over = np.flatnonzero(need > room)
+    if over.size:
+        n = int(over[(need - room)[over].argmax()])
+        where = (
+            f"chip {arrays.pin[n]}, to which it is pinned,"
+            if arrays.pin[n] >= 0
+            else "the roomiest chip"
+        )
+        raise InfeasibleError(
+            "memory",
+            f"no plan exists: op {_op_name(problem, n)!r} alone needs "
+            f"{format_bytes(int(need[n]))} and {where} has "
+            f"{format_bytes(int(room[n]))}: it does not fit by "
+            f"{format_bytes(int(need[n] - room[n]))}; give chips more memory or choose "
+            "a smaller --precision",
+        )
+
+
+def _check_total_memory(problem: Problem) -> None:
+    """Every weight is stored, and every input and output buffered, at least once."""
+    arrays = problem.blocks.arrays
+    weights = int(arrays.weight_bytes.sum() + arrays.item_weight_bytes.sum())
+    buffers = 2 * int(
+        arrays.host_bytes.sum() + arrays.item_host_bytes.sum() + arrays.output_bytes.sum()
+    )
+    capacity = problem.package_arrays.memory_bytes
+    if weights + buffers <= int(capacity.sum()):
+        return
+    room = int(capacity.max())
+    fewest = -(-(weights + buffers) // room)
+    raise InfeasibleError(
+        "memory",
+        f"no plan exists: the model needs at least {format_bytes(weights + buffers)} "
+        f"({format_bytes(weights)} weights, {format_bytes(buffers)} input and output "
+        f"buffers) and the {capacity.size} chips have "
+        f"{format_bytes(int(capacity.sum()))} together; at {format_bytes(room)} a chip "
+        f"it takes at least {fewest} chips",
+    )
+
+
+def _op_name(problem: Problem, block: int) -> str:
+    return problem.graph.op_name[problem.blocks.arrays.first_op[block]]

@@ -1,0 +1,253 @@
+"""plan.json: what a user keeps of a result, and the files beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mcmpart._files import (
+    dump_json,
+    parse_json,
+    read_bytes,
+    validation_sentence,
+    write_atomic,
+)
+from mcmpart._version import __version__
+from mcmpart.errors import InputError
+from mcmpart.graph.file import content_hash, write_graph
+from mcmpart.hardware import package as hardware
+from mcmpart.hardware.writer import to_toml
+from mcmpart.solve import Result
+from mcmpart.summary import warnings_of
+
+FORMAT = "mcmpart.plan"
+VERSION = 1
+PLAN_FILE = "plan.json"
+GRAPH_FILE = "graph.json.gz"
+PACKAGE_FILE = "package.toml"
+TRACE_FILE = "trace.jsonl"
+
+Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0)]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSettings:
+    """How the model file was read; ``verify --model`` reads it the same way."""
+
+    dims: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    op_costs: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class GraphRef(_Strict):
+    """The graph a plan is for, by content."""
+
+    name: str
+    sha256: str
+
+
+class PackageRef(_Strict):
+    """The package a plan is for, by content."""
+
+    name: str
+    sha256: str
+    chips: Count
+
+
+class Metrics(_Strict):
+    """The figures of the whole; throughput is None for a graph that costs nothing."""
+
+    bottleneck_s: Seconds
+    throughput_per_s: Seconds | None
+    latency_s: Seconds
+    energy_j: Seconds
+    lower_bound_s: Seconds
+    lower_bound_method: str
+    gap: Seconds
+
+
+class ChipRow(_Strict):
+    """The figures of one chip."""
+
+    chip: Count
+    ops: Count
+    compute_s: Seconds
+    in_bytes: Count
+    out_bytes: Count
+    transfer_s: Seconds
+    stage_s: Seconds
+    weight_bytes: Count
+    buffer_bytes: Count
+    peak_live_bytes: Count
+    memory_bytes: Count
+
+
+class LinkRow(_Strict):
+    """The figures of one hop."""
+
+    hop: Count
+    bytes: Count
+    link_s: Seconds
+
+
+class Settings(_Strict):
+    """All options that shaped the plan."""
+
+    time_s: Seconds
+    evaluations: Count | None
+    gap: Seconds
+    workers: Count
+    precision: str
+    replica_threshold: Seconds | None
+    pins: dict[str, Count]
+    together: list[list[str]]
+    apart: list[list[str]]
+    all_chips: bool
+    dims: dict[str, int]
+    op_costs: dict[str, int]
+
+
+class SearchInfo(_Strict):
+    """How the plan was found."""
+
+    method: str
+    seed: int
+    evaluations: Count
+    seconds: Seconds
+    stopped_by: str
+    version: str
+    settings: Settings
+
+
+class Plan(_Strict):
+    """The content of plan.json; docs/formats.md explains each key."""
+
+    format: Literal["mcmpart.plan"]
+    version: Literal[1]
+    graph: GraphRef
+    package: PackageRef
+    rules: list[str]
+    long_edges: str
+    io: str
+    chip_of: dict[str, Count]
+    replicas: dict[str, list[str]]
+    metrics: Metrics
+    chips: list[ChipRow]
+    links: list[LinkRow]
+    search: SearchInfo
+    assumptions: list[str]
+    warnings: list[str]
+
+
+def make_plan(result: Result, imported: ImportSettings | None = None) -> Plan:
+    """Return what plan.json says of ``result``."""
+    problem, metrics = result.problem, result.metrics
+    throughput = metrics.throughput_per_s
+    replicas = result.partition.replicas()
+    return Plan(
+        format=FORMAT,
+        version=VERSION,
+        graph=GraphRef(name=problem.graph.name, sha256=content_hash(problem.graph)),
+        package=PackageRef(
+            name=problem.package.name,
+            sha256=hardware.content_hash(problem.package),
+            chips=problem.num_chips,
+        ),
+        rules=list(problem.package.rules),
+        long_edges=problem.package.long_edges,
+        io=problem.package.io,
+        chip_of=result.partition.by_name(),
+        replicas={str(chip): names for chip, names in replicas.items()},
+        metrics=Metrics(
+            bottleneck_s=metrics.bottleneck_s,
+            throughput_per_s=throughput if math.isfinite(throughput) else None,
+            latency_s=metrics.latency_s,
+            energy_j=metrics.energy_j,
+            lower_bound_s=result.lower_bound_s,
+            lower_bound_method=result.lower_bound_method,
+            gap=result.gap,
+        ),
+        chips=[ChipRow(**asdict(load)) for load in metrics.chips],
+        links=[LinkRow(**asdict(load)) for load in metrics.hops],
+        search=_search_info(result, imported or ImportSettings()),
+        assumptions=list(problem.assumptions),
+        warnings=warnings_of(result),
+    )
+
+
+def write_result(
+    result: Result, folder: Path, imported: ImportSettings | None = None
+) -> Path:
+    """Write plan.json, the graph, the package and the trace; return plan.json's path.
+
+    Each file is written atomically, plan.json last: where it stands, the others do.
+    """
+    plan = make_plan(result, imported)
+    write_graph(result.problem.graph, folder / GRAPH_FILE)
+    write_atomic(folder / PACKAGE_FILE, to_toml(result.problem.package).encode())
+    points = [dump_json(asdict(point)) for point in result.trace]
+    write_atomic(folder / TRACE_FILE, b"".join(points))
+    write_atomic(folder / PLAN_FILE, dump_json(plan.model_dump(), indent=1))
+    return folder / PLAN_FILE
+
+
+def read_plan(path: Path) -> Plan:
+    """Return the plan in ``path``, or in the folder ``path``.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, is no plan, is of another version, or holds an unknown key
+        or a number that is not finite.
+    """
+    if path.is_dir():
+        path = path / PLAN_FILE
+    document = parse_json(read_bytes(path, "plan"), path, "plan")
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise InputError(f'{path} is not a plan: its "format" must be "{FORMAT}"')
+    if document.get("version") != VERSION:
+        raise InputError(
+            f"{path} is a plan of version {document.get('version')!r}, and this "
+            f"mcmpart reads version {VERSION}: make it again with this version"
+        )
+    try:
+        return Plan.model_validate(document)
+    except ValidationError as error:
+        sentence = validation_sentence(error, path, "plan", Plan)
+        raise InputError(sentence) from error
+
+
+def _search_info(result: Result, imported: ImportSettings) -> SearchInfo:
+    problem, user = result.problem, result.problem.user
+    return SearchInfo(
+        method=result.method,
+        seed=result.seed,
+        evaluations=result.evaluations,
+        seconds=result.seconds,
+        stopped_by=result.stopped_by,
+        version=__version__,
+        settings=Settings(
+            time_s=float(result.budget.time_s),
+            evaluations=result.budget.evaluations,
+            gap=float(result.budget.gap),
+            workers=result.workers,
+            precision=problem.precision,
+            replica_threshold=problem.replica_threshold,
+            pins=dict(user.pins),
+            together=[list(group) for group in user.together],
+            apart=[list(pair) for pair in user.apart],
+            all_chips=user.all_chips,
+            dims=dict(imported.dims),
+            op_costs=dict(imported.op_costs),
+        ),
+    )

@@ -1,0 +1,175 @@
+"""The main path: a problem in, a verified result out."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mcmpart.bounds import simple_bound_s
+from mcmpart.bounds.infeasible import raise_if_impossible
+from mcmpart.errors import InputError, NoPlanFoundError
+from mcmpart.evaluate import Evaluation, evaluate
+from mcmpart.partition import Partition
+from mcmpart.problem import Problem
+from mcmpart.replication import choose_replicas
+from mcmpart.search import (
+    METHODS,
+    Budget,
+    SearchRecord,
+    Setting,
+    TracePoint,
+    pipeline_evaluator,
+    relative_gap,
+    run_search,
+)
+from mcmpart.search.warm import warm_up
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """The best partition found, what it costs, and how far it can be from the best.
+
+    Attributes
+    ----------
+    problem, partition
+        What was asked, and the answer.
+    metrics
+        Every figure of the partition under the analytical model.
+    lower_bound_s, lower_bound_method
+        No partition of this problem has a smaller bottleneck; how that is known.
+    trace
+        One point per improvement.
+    method, seed, budget, workers
+        How it was found.
+    evaluations, seconds, stopped_by
+        What was spent, and what ended the search: ``"gap"``, ``"time"``,
+        ``"evaluations"``, ``"done"`` or ``"interrupt"``.
+    """
+
+    problem: Problem
+    partition: Partition
+    metrics: Evaluation
+    lower_bound_s: float
+    lower_bound_method: str
+    trace: tuple[TracePoint, ...]
+    method: str
+    seed: int
+    budget: Budget
+    workers: int
+    evaluations: int
+    seconds: float
+    stopped_by: str
+
+    @property
+    def gap(self) -> float:
+        """Relative distance from the bound, 0 when the partition is proven optimal."""
+        return relative_gap(self.metrics.bottleneck_s, self.lower_bound_s)
+
+
+def solve(
+    problem: Problem,
+    *,
+    method: str = "auto",
+    time_s: float = 10.0,
+    evaluations: int | None = None,
+    gap: float = 0.01,
+    seed: int = 0,
+    workers: int | None = None,
+    start: Partition | None = None,
+    on_improvement: Callable[[TracePoint], None] = lambda point: None,
+) -> Result:
+    """Return the best valid partition found within the budget.
+
+    Parameters
+    ----------
+    problem
+        The graph, the package and the rules.
+    method
+        A key of ``mcmpart.search.METHODS``.
+    time_s, evaluations, gap
+        The budget: wall time of the search in seconds, number of partitions judged,
+        and the gap to the lower bound at which to stop.
+    seed
+        Decides every random choice.
+    workers
+        Threads, by default one per core.
+    start
+        A partition to start from; it need not be valid.
+    on_improvement
+        Called with each new best.
+
+    Raises
+    ------
+    InputError
+        An unknown method or a budget out of range.
+    InfeasibleError
+        It is proven that no valid partition exists.
+    NoPlanFoundError
+        None was found in the time given.
+    """
+    budget = Budget(time_s, evaluations, gap)
+    workers = _checked_workers(workers)
+    make_method = METHODS.get(method)
+    if make_method is None:
+        raise InputError(
+            f"there is no method {method!r}: choose one of {', '.join(METHODS)}"
+        )
+    raise_if_impossible(problem)
+    warm_up()
+    started = time.perf_counter()
+    if start is None:
+        problem = choose_replicas(problem, started + time_s)
+    setting = Setting(
+        problem=problem,
+        seed=seed,
+        workers=workers,
+        deadline=started + time_s,
+        start=None if start is None else start.chip_of.copy(),
+    )
+    lower_bound_s = simple_bound_s(problem)
+    record = run_search(
+        make_method(setting),
+        pipeline_evaluator(problem, workers),
+        budget,
+        lower_bound_s,
+        started=started,
+        on_improvement=on_improvement,
+    )
+    partition = _partition_of(problem, record)
+    return Result(
+        problem=problem,
+        partition=partition,
+        metrics=evaluate(problem, partition),
+        lower_bound_s=lower_bound_s,
+        lower_bound_method="simple",
+        trace=tuple(record.trace),
+        method=method,
+        seed=seed,
+        budget=budget,
+        workers=workers,
+        evaluations=record.evaluations,
+        seconds=record.seconds,
+        stopped_by=record.stopped_by,
+    )
+
+
+def _checked_workers(workers: int | None) -> int:
+    if workers is None:
+        return os.cpu_count() or 1
+    if workers < 1:
+        raise InputError(f"the number of workers is {workers}: give at least 1")
+    return workers
+
+
+def _partition_of(problem: Problem, record: SearchRecord) -> Partition:
+    if record.best is not None:
+        return Partition(problem.graph, record.best)
+    if record.stopped_by == "interrupt":
+        raise KeyboardInterrupt
+    spent = f"{record.evaluations} evaluations in {record.seconds:.1f} s"
+    raise NoPlanFoundError(
+        f"no valid plan was found ({spent}), and none is proven impossible: give it "
+        "more --time, another --seed, or a package with more memory or fewer rules"
+    )

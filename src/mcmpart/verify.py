@@ -1,0 +1,248 @@
+"""verify: recompute a plan's rules and figures by code that no search uses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from mcmpart.errors import VerificationError
+from mcmpart.frontends.load import load_graph
+from mcmpart.graph.file import content_hash, read_graph
+from mcmpart.graph.graph import HOST, Graph
+from mcmpart.hardware import package as hardware
+from mcmpart.hardware.loader import load_package
+from mcmpart.hardware.package import Package
+from mcmpart.plan import GRAPH_FILE, PACKAGE_FILE, Plan, make_plan, read_plan
+from mcmpart.problem import Problem, UserRules
+from mcmpart.reference import Reference, op_seconds, recompute
+from mcmpart.rules import explain
+from mcmpart.solve import Result
+
+RELATIVE = 1e-9
+"""Largest relative difference of two sums of the same floats in other orders."""
+
+
+def verify(result: Result) -> None:
+    """Check ``result`` with plain Python code alone.
+
+    Raises
+    ------
+    VerificationError
+        With every rule that does not hold and every figure that differs.
+    """
+    plan = make_plan(result)
+    _raise_if_any(differences(plan, result.problem.graph, result.problem.package))
+
+
+def verify_plan(path: Path, model: Path | None = None) -> Plan:
+    """Check the plan in ``path`` against the graph and package beside it.
+
+    Parameters
+    ----------
+    path
+        plan.json, or the folder that holds it.
+    model
+        Import this model again, the way the plan says, and compare it too.
+
+    Returns
+    -------
+    Plan
+        The plan, when all of it holds.
+
+    Raises
+    ------
+    InputError
+        A file is missing or cannot be read.
+    VerificationError
+        With every rule that does not hold and every figure that differs.
+    """
+    folder = path if path.is_dir() else path.parent
+    plan = read_plan(path)
+    graph = read_graph(folder / GRAPH_FILE)
+    package = load_package(folder / PACKAGE_FILE)
+    found = differences(plan, graph, package)
+    if model is not None:
+        found += _model_differences(plan, package, model)
+    _raise_if_any(found)
+    return plan
+
+
+def differences(plan: Plan, graph: Graph, package: Package) -> list[str]:
+    """Return every way in which ``plan`` is not what graph and package say."""
+    found = list(_identity(plan, graph, package))
+    found += _replica_faults(graph)
+    chip_of = [plan.chip_of.get(name, -1) for name in graph.op_name]
+    if found:
+        return found
+    user = UserRules(
+        pins=plan.search.settings.pins,
+        together=tuple(tuple(group) for group in plan.search.settings.together),
+        apart=tuple((pair[0], pair[1]) for pair in plan.search.settings.apart),
+        all_chips=plan.search.settings.all_chips,
+    )
+    violations = explain(graph, package, chip_of, user)
+    found += [f"rule {broken.rule}: {broken.message}" for broken in violations]
+    if any(broken.rule == "dataflow" for broken in violations):
+        return found
+    reference = recompute(graph, package, chip_of)
+    found += _metric_differences(plan, graph, package, reference)
+    found += _row_differences(plan, reference)
+    return found + _copy_differences(plan, graph, chip_of)
+
+
+def _identity(plan: Plan, graph: Graph, package: Package) -> Iterator[str]:
+    if plan.graph.sha256 != content_hash(graph):
+        yield "the graph is not the one the plan was made for (its content differs)"
+    if plan.package.sha256 != hardware.content_hash(package):
+        yield "the package is not the one the plan was made for (its content differs)"
+    stated = (plan.rules, plan.long_edges, plan.io, plan.package.chips)
+    real = (list(package.rules), package.long_edges, package.io, package.num_chips)
+    if stated != real:
+        yield f"rules, long_edges, io and chips are {stated}, and the package has {real}"
+    placed = {
+        name
+        for name, copied in zip(graph.op_name, graph.op_replicable, strict=True)
+        if not copied
+    }
+    for name in sorted(placed.symmetric_difference(plan.chip_of))[:8]:
+        what = "is on no chip" if name in placed else "is no op that needs a chip"
+        yield f"op {name!r} {what}"
+
+
+def _replica_faults(graph: Graph) -> list[str]:
+    """Return the ops that are marked replicable and must not be."""
+    found = []
+    for op in range(graph.num_ops):
+        if not graph.op_replicable[op]:
+            continue
+        if any(graph.tensor_is_output[t] for t in graph.writes.row(op).tolist()):
+            found.append(f"{graph.op_name[op]!r} is replicable and writes an output")
+        for t in graph.reads.row(op).tolist():
+            producer = int(graph.tensor_producer[t])
+            if producer != HOST and not graph.op_replicable[producer]:
+                found.append(
+                    f"{graph.op_name[op]!r} is replicable and reads what "
+                    f"{graph.op_name[producer]!r} makes on one chip"
+                )
+    return found
+
+
+def _metric_differences(
+    plan: Plan, graph: Graph, package: Package, reference: Reference
+) -> list[str]:
+    bound_s = _simple_bound_s(graph, package)
+    bottleneck_s = reference.bottleneck_s
+    stated = plan.metrics
+    expected = {
+        "bottleneck_s": bottleneck_s,
+        "latency_s": reference.latency_s,
+        "energy_j": reference.energy_j,
+        "throughput_per_s": 1 / bottleneck_s if bottleneck_s else None,
+        "gap": max(0.0, 1 - stated.lower_bound_s / bottleneck_s) if bottleneck_s else 0,
+    }
+    if stated.lower_bound_method == "simple":
+        expected["lower_bound_s"] = bound_s
+    found = [
+        f"{key} is {getattr(stated, key)}, recomputed {value}"
+        for key, value in expected.items()
+        if not _same(getattr(stated, key), value)
+    ]
+    if stated.lower_bound_s > bottleneck_s * (1 + RELATIVE):
+        found.append(
+            f"the lower bound {stated.lower_bound_s} s is above the plan's own "
+            f"bottleneck {bottleneck_s} s"
+        )
+    return found
+
+
+def _row_differences(plan: Plan, reference: Reference) -> list[str]:
+    found = []
+    for what, stated, expected in (
+        ("chip", plan.chips, reference.chips),
+        ("hop", plan.links, reference.hops),
+    ):
+        if len(stated) != len(expected):
+            found.append(f"{len(stated)} {what} rows, recomputed {len(expected)}")
+            continue
+        for row, load in zip(stated, expected, strict=True):
+            given = row.model_dump()
+            found += [
+                f"{what} {given[what]}: {key} is {given[key]}, recomputed {value}"
+                for key, value in asdict(load).items()
+                if not _same(given[key], value)
+            ]
+    return found
+
+
+def _copy_differences(plan: Plan, graph: Graph, chip_of: list[int]) -> list[str]:
+    """Compare the plan's replicas with those that the placement needs."""
+    needed: dict[int, set[int]] = {}
+    for op in range(graph.num_ops - 1, -1, -1):
+        if graph.op_replicable[op]:
+            chips: set[int] = set()
+            for reader in graph.successors.row(op).tolist():
+                chips |= needed.get(reader, {chip_of[reader]})
+            needed[op] = chips
+    expected: dict[str, list[str]] = {}
+    for op in sorted(needed):
+        for chip in sorted(needed[op]):
+            expected.setdefault(str(chip), []).append(graph.op_name[op])
+    if plan.replicas == expected:
+        return []
+    return [f"replicas are {plan.replicas}, recomputed {expected}"]
+
+
+def _simple_bound_s(graph: Graph, package: Package) -> float:
+    """Return max(largest t(v), (sum of t) / C) over the ops that are computed."""
+    needed = [not copied for copied in graph.op_replicable.tolist()]
+    for op in range(graph.num_ops - 1, -1, -1):
+        if not needed[op]:
+            needed[op] = any(needed[v] for v in graph.successors.row(op).tolist())
+    kinds = set(package.chips)
+    seconds = [
+        min(op_seconds(graph, op, chip) for chip in kinds)
+        for op in range(graph.num_ops)
+        if needed[op]
+    ]
+    if not seconds:
+        return 0.0
+    return max(max(seconds), math.fsum(seconds) / package.num_chips)
+
+
+def _model_differences(plan: Plan, package: Package, model: Path) -> list[str]:
+    settings = plan.search.settings
+    graph = load_graph(model, dims=settings.dims, op_costs=settings.op_costs)
+    problem = Problem(
+        graph,
+        package,
+        precision=settings.precision,
+        user=UserRules(
+            pins=settings.pins,
+            together=tuple(tuple(group) for group in settings.together),
+            apart=tuple((pair[0], pair[1]) for pair in settings.apart),
+            all_chips=settings.all_chips,
+        ),
+        replica_threshold=settings.replica_threshold,
+    )
+    if content_hash(problem.graph) == plan.graph.sha256:
+        return []
+    return [f"{model} is not the model the plan was made for (its graph differs)"]
+
+
+def _same(stated: float | None, expected: float | None) -> bool:
+    if stated is None or expected is None:
+        return stated is expected
+    if isinstance(stated, int) and isinstance(expected, int):
+        return stated == expected
+    return math.isclose(stated, expected, rel_tol=RELATIVE, abs_tol=1e-15)
+
+
+def _raise_if_any(found: list[str]) -> None:
+    if found:
+        shown = "; ".join(found[:8])
+        more = f"; and {len(found) - 8} more" if len(found) > 8 else ""
+        raise VerificationError(f"the plan does not hold: {shown}{more}")
+
+
