@@ -67,7 +67,7 @@ __all__ = [
 
 
 class _Package(ModuleType):
-    """This package: a submodule does not hide the function of the same name."""
+    """The package itself: no submodule hides the function of the same name."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in _HOME and isinstance(value, ModuleType)):

@@ -176,7 +176,9 @@ class _Items:
         default_factory=dict
     )
 
-    def add(self, users: Iterable[int], seconds: Float64, host: int, weight: int) -> None:
+    def add(
+        self, users: Iterable[int], seconds: Float64, host: int, weight: int
+    ) -> None:
         """Charge one user directly; keep what several share under the set of users."""
         key = tuple(sorted(set(users)))
         if len(key) == 1:
@@ -226,14 +228,22 @@ def make_blocks(
     cut, consumers = _cut_tensors(graph, producer_block, block_of)
     tensor_rows = np.repeat(np.arange(cut.size), np.diff(consumers.indptr))
     producer = producer_block[cut]
-    users = list(items.shared)
-    user_rows = np.repeat(np.arange(len(users)), [len(key) for key in users])
-    user = np.array([u for key in users for u in key], dtype=np.int32)
     edge_from = producer[tensor_rows]
+    reads = Csr.from_pairs(consumers.indices, tensor_rows, num_blocks)
+    writes = Csr.from_pairs(producer, np.arange(cut.size), num_blocks)
+    successors = Csr.from_pairs(edge_from, consumers.indices, num_blocks)
+    predecessors = Csr.from_pairs(consumers.indices, edge_from, num_blocks)
+    keys = list(items.shared)
+    key_rows = np.repeat(np.arange(len(keys)), [len(key) for key in keys])
+    members_of_keys = np.array([n for key in keys for n in key], dtype=np.int32)
+    users = Csr.from_pairs(key_rows, members_of_keys, len(keys))
+    items_of = Csr.from_pairs(members_of_keys, key_rows, num_blocks)
+    shared = [items.shared[key] for key in keys]
     arrays = BlockArrays(
         first_op=first_op,
         block_s=items.block_s,
-        **_rows("member", members),
+        member_ptr=members.indptr,
+        member=members.indices,
         host_bytes=items.host_bytes,
         output_bytes=output_bytes,
         weight_bytes=items.weight_bytes,
@@ -242,18 +252,23 @@ def make_blocks(
         tensor_producer=producer,
         tensor_bytes=graph.tensor_bytes[cut],
         tensor_is_output=graph.tensor_is_output[cut],
-        **_rows("consumer", consumers),
-        **_rows("read", Csr.from_pairs(consumers.indices, tensor_rows, num_blocks)),
-        **_rows("write", Csr.from_pairs(producer, np.arange(cut.size), num_blocks)),
-        item_s=np.stack([items.shared[key][0] for key in users], axis=1)
-        if users
-        else np.zeros((op_s.shape[0], 0)),
-        item_host_bytes=np.array([items.shared[k][1] for k in users], dtype=np.int64),
-        item_weight_bytes=np.array([items.shared[k][2] for k in users], dtype=np.int64),
-        **_rows("user", Csr.from_pairs(user_rows, user, len(users))),
-        **_rows("item", Csr.from_pairs(user, user_rows, num_blocks)),
-        **_rows("succ", Csr.from_pairs(edge_from, consumers.indices, num_blocks)),
-        **_rows("pred", Csr.from_pairs(consumers.indices, edge_from, num_blocks)),
+        consumer_ptr=consumers.indptr,
+        consumer=consumers.indices,
+        read_ptr=reads.indptr,
+        read=reads.indices,
+        write_ptr=writes.indptr,
+        write=writes.indices,
+        item_s=np.array([s for s, _, _ in shared]).reshape(-1, op_s.shape[0]).T.copy(),
+        item_host_bytes=np.array([host for _, host, _ in shared], dtype=np.int64),
+        item_weight_bytes=np.array([size for _, _, size in shared], dtype=np.int64),
+        user_ptr=users.indptr,
+        user=users.indices,
+        item_ptr=items_of.indptr,
+        item=items_of.indices,
+        succ_ptr=successors.indptr,
+        succ=successors.indices,
+        pred_ptr=predecessors.indptr,
+        pred=predecessors.indices,
         pin=_pins(block_of, pin_of_op, num_blocks),
         same=_pairs(
             (block_of[group[0]], block_of[op]) for group in together for op in group[1:]
@@ -376,10 +391,6 @@ def _cut_tensors(
     crossing = (source >= 0) & (source != target)
     cut, row = np.unique(graph.use_tensor[crossing], return_inverse=True)
     return cut.astype(np.int64), Csr.from_pairs(row, target[crossing], cut.size)
-
-
-def _rows(name: str, rows: Csr) -> dict[str, Int64 | Int32]:
-    return {f"{name}_ptr": rows.indptr, name: rows.indices}
 
 
 def _pins(block_of: Int32, pin_of_op: dict[int, int], num_blocks: int) -> Int32:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mcmpart.blocks import replica_readers
 from mcmpart.errors import InputError
@@ -12,6 +13,25 @@ from mcmpart.graph.graph import Graph, Int32, frozen
 
 NO_CHIP = -1
 """Chip of a replicable op: every chip that needs it computes it."""
+
+
+def chip_numbers(values: ArrayLike) -> Int32:
+    """Return ``values`` as a new int32 array, cut off at the ends of its range.
+
+    Raises
+    ------
+    InputError
+        They are not whole numbers.
+    """
+    given = np.asarray(values)
+    if given.size == 0:
+        return given.astype(np.int32)
+    if given.dtype.kind not in "iu":
+        raise InputError(f"chip_of holds {given.dtype} values: give whole chip numbers")
+    known, kept = np.iinfo(given.dtype), np.iinfo(np.int32)
+    low, high = max(known.min, kept.min), min(known.max, kept.max)
+    chips: Int32 = np.clip(given, low, high).astype(np.int32)
+    return chips
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,20 +48,20 @@ class Partition:
     Raises
     ------
     InputError
-        ``chip_of`` has another length than the graph, or a chip below 0.
+        ``chip_of`` has another length than the graph, a chip below 0, or is not of
+        whole numbers.
     """
 
     graph: Graph
     chip_of: Int32
 
     def __post_init__(self) -> None:
-        given = np.asarray(self.chip_of)
-        if given.shape != (self.graph.num_ops,):
+        chip_of = chip_numbers(self.chip_of)
+        if chip_of.shape != (self.graph.num_ops,):
             raise InputError(
-                f"chip_of has shape {given.shape}: give one chip for each of the "
+                f"chip_of has shape {chip_of.shape}: give one chip for each of the "
                 f"{self.graph.num_ops} ops of graph {self.graph.name!r}"
             )
-        chip_of = given.astype(np.int32)
         chip_of[self.graph.op_replicable] = NO_CHIP
         lost = np.flatnonzero((chip_of < 0) & ~self.graph.op_replicable)
         if lost.size:

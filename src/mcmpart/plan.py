@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -26,8 +26,8 @@ from mcmpart.hardware.writer import to_toml
 from mcmpart.solve import Result
 from mcmpart.summary import warnings_of
 
-FORMAT = "mcmpart.plan"
-VERSION = 1
+FORMAT: Final = "mcmpart.plan"
+VERSION: Final = 1
 PLAN_FILE = "plan.json"
 GRAPH_FILE = "graph.json.gz"
 PACKAGE_FILE = "package.toml"

@@ -20,7 +20,6 @@ from mcmpart.rewrite.fold import fold_weights
 from mcmpart.rewrite.precision import set_precision
 from mcmpart.rewrite.replicate import mark_replicable
 
-
 REPLICA_THRESHOLD = 0.002
 """Share of the graph's cost below which an op may be replicable by default."""
 
@@ -79,7 +78,7 @@ class UserRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """Which chip runs which op, so that the slowest stage is as fast as possible?
+    """The question which chip should run which op, for the fastest slowest stage.
 
     Parameters
     ----------
@@ -139,14 +138,20 @@ class Problem:
         peaks = tuple(name for name, _ in self.package.classes[0].peak_ops_per_s)
         graph = set_precision(fold_weights(self.model), self.precision, peaks)
         names = _OpNames(graph)
-        pin_of_op = {names.index(op, "pin"): chip for op, chip in self.user.pins.items()}
+        pin_of_op = {
+            names.index(op, "pin"): chip for op, chip in self.user.pins.items()
+        }
         self._check_chips()
         groups = (
             *graph.together,
-            *(tuple(names.index(op, "together") for op in g) for g in self.user.together),
+            *(
+                tuple(names.index(op, "together") for op in g)
+                for g in self.user.together
+            ),
         )
         apart = [
-            (names.index(a, "apart"), names.index(b, "apart")) for a, b in self.user.apart
+            (names.index(a, "apart"), names.index(b, "apart"))
+            for a, b in self.user.apart
         ]
         bound_ops = frozenset(pin_of_op).union(*apart)
         costs = cost_table(graph, self.package)
@@ -228,15 +233,15 @@ def _check_user_rules(
             raise InfeasibleError(
                 "pin",
                 f"no plan exists: {graph.op_name[other]!r} is pinned to chip "
-                f"{pin_of_op[other]} and {graph.op_name[op]!r} to chip {chip}, but they "
-                "must share a chip: drop one pin or the together group",
+                f"{pin_of_op[other]} and {graph.op_name[op]!r} to chip {chip}, but "
+                "they must share a chip: drop one pin or the together group",
             )
     for a, b in apart:
         if block_of[a] == block_of[b]:
             raise InfeasibleError(
                 "apart",
-                f"no plan exists: {graph.op_name[a]!r} and {graph.op_name[b]!r} must be "
-                "apart, but they must also share a chip: drop one of the two rules",
+                f"no plan exists: {graph.op_name[a]!r} and {graph.op_name[b]!r} must "
+                "be apart, but they must also share a chip: drop one of the two rules",
             )
 
 

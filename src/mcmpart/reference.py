@@ -186,7 +186,9 @@ def _peak_live_bytes(graph: Graph, ops: list[int]) -> int:
     return peak
 
 
-def _arcs(graph: Graph, places: list[list[int]]) -> dict[tuple[int, int], tuple[int, int]]:
+def _arcs(
+    graph: Graph, places: list[list[int]]
+) -> dict[tuple[int, int], tuple[int, int]]:
     arcs: dict[tuple[int, int], tuple[int, int]] = {}
     for u in range(graph.num_ops):
         if graph.op_replicable[u]:
@@ -228,7 +230,5 @@ def _energy_j(
             link.bytes * package.links[link.hop].e_link_j_per_byte for link in links
         ]
     else:
-        terms += [
-            size * package.links[0].e_link_j_per_byte for size in pairs.values()
-        ]
+        terms += [size * package.links[0].e_link_j_per_byte for size in pairs.values()]
     return math.fsum(terms)

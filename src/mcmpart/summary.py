@@ -14,7 +14,7 @@ COLUMNS = ("chip", "ops", "compute", "transfer", "stage", "in", "out", "memory",
 
 def table_rows(result: Result) -> list[tuple[str, ...]]:
     """Return one row of text per used chip, in the order of ``COLUMNS``."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for load, chip in zip(
         result.metrics.chips, result.problem.package.chips, strict=True
     ):

@@ -41,10 +41,8 @@ def verify_plan(path: Path, model: Path | None = None) -> Plan:
 
     Parameters
     ----------
-    path
-        plan.json, or the folder that holds it.
-    model
-        Import this model again, the way the plan says, and compare it too.
+    path, model
+        As in :func:`find_differences`.
 
     Returns
     -------
@@ -58,6 +56,21 @@ def verify_plan(path: Path, model: Path | None = None) -> Plan:
     VerificationError
         With every rule that does not hold and every figure that differs.
     """
+    plan, found = find_differences(path, model)
+    _raise_if_any(found)
+    return plan
+
+
+def find_differences(path: Path, model: Path | None = None) -> tuple[Plan, list[str]]:
+    """Return the plan in ``path`` and every way in which it does not hold.
+
+    Parameters
+    ----------
+    path
+        plan.json, or the folder that holds it, with graph and package beside it.
+    model
+        Import this model again, the way the plan says, and compare it too.
+    """
     folder = path if path.is_dir() else path.parent
     plan = read_plan(path)
     graph = read_graph(folder / GRAPH_FILE)
@@ -65,8 +78,7 @@ def verify_plan(path: Path, model: Path | None = None) -> Plan:
     found = differences(plan, graph, package)
     if model is not None:
         found += _model_differences(plan, package, model)
-    _raise_if_any(found)
-    return plan
+    return plan, found
 
 
 def differences(plan: Plan, graph: Graph, package: Package) -> list[str]:
@@ -100,7 +112,7 @@ def _identity(plan: Plan, graph: Graph, package: Package) -> Iterator[str]:
     stated = (plan.rules, plan.long_edges, plan.io, plan.package.chips)
     real = (list(package.rules), package.long_edges, package.io, package.num_chips)
     if stated != real:
-        yield f"rules, long_edges, io and chips are {stated}, and the package has {real}"
+        yield f"rules, long_edges, io, chips are {stated}, the package has {real}"
     placed = {
         name
         for name, copied in zip(graph.op_name, graph.op_replicable, strict=True)
@@ -158,22 +170,32 @@ def _metric_differences(
 
 
 def _row_differences(plan: Plan, reference: Reference) -> list[str]:
-    found = []
-    for what, stated, expected in (
-        ("chip", plan.chips, reference.chips),
-        ("hop", plan.links, reference.hops),
-    ):
-        if len(stated) != len(expected):
-            found.append(f"{len(stated)} {what} rows, recomputed {len(expected)}")
-            continue
-        for row, load in zip(stated, expected, strict=True):
-            given = row.model_dump()
-            found += [
-                f"{what} {given[what]}: {key} is {given[key]}, recomputed {value}"
-                for key, value in asdict(load).items()
-                if not _same(given[key], value)
-            ]
-    return found
+    chips = _table_differences(
+        "chip",
+        [row.model_dump() for row in plan.chips],
+        [asdict(load) for load in reference.chips],
+    )
+    hops = _table_differences(
+        "hop",
+        [row.model_dump() for row in plan.links],
+        [asdict(load) for load in reference.hops],
+    )
+    return chips + hops
+
+
+def _table_differences(
+    what: str,
+    stated: list[dict[str, float]],
+    expected: list[dict[str, float]],
+) -> list[str]:
+    if len(stated) != len(expected):
+        return [f"{len(stated)} {what} rows, recomputed {len(expected)}"]
+    return [
+        f"{what} {row[what]}: {key} is {row[key]}, recomputed {value}"
+        for row, load in zip(stated, expected, strict=True)
+        for key, value in load.items()
+        if not _same(row[key], value)
+    ]
 
 
 def _copy_differences(plan: Plan, graph: Graph, chip_of: list[int]) -> list[str]:
@@ -208,7 +230,7 @@ def _simple_bound_s(graph: Graph, package: Package) -> float:
     ]
     if not seconds:
         return 0.0
-    return max(max(seconds), math.fsum(seconds) / package.num_chips)
+    return max(*seconds, math.fsum(seconds) / package.num_chips)
 
 
 def _model_differences(plan: Plan, package: Package, model: Path) -> list[str]:
@@ -244,5 +266,3 @@ def _raise_if_any(found: list[str]) -> None:
         shown = "; ".join(found[:8])
         more = f"; and {len(found) - 8} more" if len(found) > 8 else ""
         raise VerificationError(f"the plan does not hold: {shown}{more}")
-
-

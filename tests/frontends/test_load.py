@@ -79,6 +79,7 @@ def test_unknown_kind_names_those_there_are(model: Path) -> None:
         (b'{"maxDevices": 4, "nodes": []}', "JSON, but no mcmpart graph"),
         (b"[1, 2]", "JSON, but no mcmpart graph"),
         (gzip.compress(b"{}")[:-6], "gzip"),
+        (gzip.compress(b"\x08\x07\x3a\x00"), "gzip file, but no graph file"),
         (b"\x08\x07\x3a\xff\xff\x03abc", "truncated"),
         (b"\x0a\x00", "no ONNX graph"),
         (bytes(range(128, 256)), "not a whole ONNX model"),
@@ -100,6 +101,9 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
     """A path to nothing and a path to a folder are told apart."""
     with pytest.raises(InputError, match="does not exist"):
         load_graph(tmp_path / "gone.onnx")
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(InputError, match=r"cannot read .*: Not a directory"):
+        load_graph(tmp_path / "file" / "model.onnx")
     with pytest.raises(InputError, match="is a folder"):
         load_graph(tmp_path)
     with pytest.raises(InputError, match="is a folder"):

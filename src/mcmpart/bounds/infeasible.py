@@ -41,7 +41,7 @@ def _check_all_chips(problem: Problem) -> None:
 
 
 def _check_pins(problem: Problem) -> None:
-    """Push pins along the edges: f(u) <= f(v) leaves each block an interval."""
+    """Push pins along the edges: f(u) <= f(v) must leave each pin its chip."""
     arrays = problem.blocks.arrays
     if not (arrays.pin >= 0).any():
         return
@@ -65,19 +65,19 @@ def _check_pins(problem: Problem) -> None:
 
 
 def _check_pins_reach(problem: Problem, low: Int32) -> None:
-    """no_skip: a pin to chip c needs a block for each of the c chips before it."""
+    """Check that a pin to chip c leaves a block for each of the c chips before it."""
     top = int(low.max())
     if problem.blocks.num_blocks <= top:
         raise InfeasibleError(
             "no_skip",
             f"no plan exists: an op is pinned to chip {top}, and the graph has only "
-            f"{problem.blocks.num_blocks} ops that can stand on chips of their own, too "
-            f"few for chips 0 to {top}: pin to a lower chip",
+            f"{problem.blocks.num_blocks} ops that can stand on chips of their own, "
+            f"too few for chips 0 to {top}: pin to a lower chip",
         )
 
 
 def _check_block_memory(problem: Problem) -> None:
-    """A block needs its weights, its host and output buffers, and its live tensors."""
+    """Compare what each block needs, whatever stands beside it, with the chips."""
     arrays = problem.blocks.arrays
     need = arrays.weight_bytes + 2 * (arrays.host_bytes + arrays.output_bytes)
     need = need + arrays.inner_peak_bytes
@@ -109,11 +109,13 @@ def _check_block_memory(problem: Problem) -> None:
 
 
 def _check_total_memory(problem: Problem) -> None:
-    """Every weight is stored, and every input and output buffered, at least once."""
+    """Compare what is stored at least once with the memory of all chips."""
     arrays = problem.blocks.arrays
     weights = int(arrays.weight_bytes.sum() + arrays.item_weight_bytes.sum())
     buffers = 2 * int(
-        arrays.host_bytes.sum() + arrays.item_host_bytes.sum() + arrays.output_bytes.sum()
+        arrays.host_bytes.sum()
+        + arrays.item_host_bytes.sum()
+        + arrays.output_bytes.sum()
     )
     capacity = problem.package_arrays.memory_bytes
     if weights + buffers <= int(capacity.sum()):
@@ -131,4 +133,4 @@ def _check_total_memory(problem: Problem) -> None:
 
 
 def _op_name(problem: Problem, block: int) -> str:
-    return problem.graph.op_name[problem.blocks.arrays.first_op[block]]
+    return problem.graph.op_name[int(problem.blocks.arrays.first_op[block])]

@@ -9,11 +9,11 @@ ROUNDING = 1 - 1e-12
 
 
 def simple_bound_s(problem: Problem) -> float:
-    """Return max(largest t(v), (sum of t) / C), each op on its fastest chip, in seconds.
+    """Return max(largest t(v), (sum of t) / C) in seconds, ops on their fastest chip.
 
     Notes
     -----
-    problem.md, "Lower bounds", 1. Every chip's stage time is at least its compute time
+    Every chip's stage time is at least its compute time
     under all of a package's rules, so this bounds every partition. A replicable op that
     some op needs is computed at least once; one that no op needs is never computed.
     """

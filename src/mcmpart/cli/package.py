@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -10,6 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from mcmpart.cli._console import column_widths, print_json, print_plain
+from mcmpart.cli._options import JsonOption
 
 if TYPE_CHECKING:
     from mcmpart.hardware.package import Chip, Package
@@ -19,30 +21,29 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-_Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-]
 _COLUMNS = ("name", "chips", "topology", "long edges", "memory", "peak op/s", "source")
 
 
 @app.command("list")
-def list_packages(*, as_json: _Json = False) -> None:
+def list_packages(*, as_json: JsonOption = False) -> None:
     """List the packages that ship with mcmpart."""
     from mcmpart.hardware.loader import DEFAULT_PACKAGE, load_package, preset_names
 
     packages = [load_package(name) for name in preset_names()]
     if as_json:
         records = [_record(package) for package in packages]
-        _print_json({"default": DEFAULT_PACKAGE, "packages": records})
+        print_json({"default": DEFAULT_PACKAGE, "packages": records})
     else:
         _print_table([_row(package) for package in packages])
 
 
 @app.command("show")
 def show_package(
-    name: Annotated[str, typer.Argument(help="A name that `package list` prints.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A name that `package list` prints.")
+    ],
     *,
-    as_json: _Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Print the TOML text of a package, with the source of each number."""
     from mcmpart.hardware.loader import parse_package, preset_text
@@ -50,23 +51,25 @@ def show_package(
     text = preset_text(name)
     if as_json:
         package = parse_package(text, f"preset {name}")
-        _print_json({**_record(package), "toml": text})
+        print_json({**_record(package), "toml": text})
     else:
         typer.echo(text, nl=False)
 
 
 @app.command("check")
 def check_package(
-    file: Annotated[Path, typer.Argument(help="A package file (TOML).")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A package file (TOML).")
+    ],
     *,
-    as_json: _Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Check a package file and print what it says."""
     from mcmpart.hardware.loader import load_package
 
     package = load_package(file)
     if as_json:
-        _print_json({"ok": True, "file": str(file), **_record(package)})
+        print_json({"ok": True, "file": str(file), **_record(package)})
     else:
         typer.echo(f"ok: {_summary(package)}")
 
@@ -142,21 +145,18 @@ def _peak(chip: Chip) -> str:
 
 
 def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
-    lines = [_COLUMNS, *rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     if sys.stdout.isatty():
-        _print_rich(rows, widths)
-        return
-    for line in lines:
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        typer.echo("  ".join(cells).rstrip())
+        _print_rich(rows)
+    else:
+        print_plain(_COLUMNS, rows, "l" * len(_COLUMNS))
 
 
-def _print_rich(rows: Sequence[tuple[str, ...]], widths: Sequence[int]) -> None:
+def _print_rich(rows: Sequence[tuple[str, ...]]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    widths = column_widths([_COLUMNS, *rows])
     table = Table(box=None, pad_edge=False, expand=True)
     for name, width in zip(_COLUMNS[:-1], widths[:-1], strict=True):
         table.add_column(name, min_width=width, no_wrap=True)
@@ -166,7 +166,3 @@ def _print_rich(rows: Sequence[tuple[str, ...]], widths: Sequence[int]) -> None:
         # As Text, a bracket in a source is no markup.
         table.add_row(*map(Text, row))
     Console().print(table)
-
-
-def _print_json(value: dict[str, object]) -> None:
-    typer.echo(json.dumps(value, allow_nan=False, indent=2))

@@ -55,7 +55,9 @@ def bit(chip: int) -> np.uint64:
 
 
 @jit
-def sum_blocks(chip_of: Int32, blocks: BlockArrays, chip_class: Int32, loads: Loads) -> bool:
+def sum_blocks(
+    chip_of: Int32, blocks: BlockArrays, chip_class: Int32, loads: Loads
+) -> bool:
     """Add each block's own costs to its chip; False if a chip is out of range.
 
     Reads ``chip_of`` ``[N] int32``; resets ``loads`` and writes all but ``hop_bytes``,
@@ -156,8 +158,10 @@ def triangle_holds(arcs: UInt64) -> bool:
 
 
 @jit
-def peak_live(op_chip: Int32, live: LiveArrays, peak: Int64) -> None:
+def peak_live(op_chip: Int32, live: LiveArrays, wanted: np.uint64, peak: Int64) -> None:
     """Write the largest sum of live tensors of each chip into ``peak`` ``[C] int64``.
+
+    Only the chips whose bit is set in ``wanted`` are looked at; the others get 0.
 
     A tensor that the chip computes is live from its producer to its last reader on
     the chip; ``op_chip`` ``[V] int32`` is -1 for replicable ops, which live on every
@@ -177,8 +181,10 @@ def peak_live(op_chip: Int32, live: LiveArrays, peak: Int64) -> None:
             mask = need[num_replicas]
             num_replicas += 1
             for chip in range(num_chips):
-                if mask & bit(chip):
+                if mask & wanted & bit(chip):
                     _run_replica(op, chip, live, replica_last, now, peak)
+            continue
+        if not wanted & bit(c):
             continue
         for i in range(live.write_ptr[op], live.write_ptr[op + 1]):
             t = live.write[i]
@@ -273,10 +279,12 @@ def chips_are_used(num_blocks: Int64, all_chips: bool) -> bool:
 
 @jit
 def bottleneck_of(loads: Loads, package: PackageArrays) -> float:
-    """Return the slowest stage or hop in seconds (problem.md, "Analytical cost model")."""
+    """Return the time of the slowest stage or hop in seconds."""
     bottleneck = 0.0
     for c in range(loads.compute_s.size):
-        transfer_s = (loads.in_bytes[c] + loads.out_bytes[c]) / package.io_bytes_per_s[c]
+        transfer_s = (loads.in_bytes[c] + loads.out_bytes[c]) / package.io_bytes_per_s[
+            c
+        ]
         if package.serial_io:
             stage_s = loads.compute_s[c] + transfer_s
         else:
@@ -298,17 +306,17 @@ def memory_fits(
     The live tensors are at most all that the chip writes; only where that bound does
     not settle the matter, the exact peaks are computed.
     """
-    settled = True
+    unsettled = np.uint64(0)
     for c in range(memory_bytes.size):
         room = memory_bytes[c] - loads.weight_bytes[c]
         room -= 2 * (loads.in_bytes[c] + loads.out_bytes[c])
         if room < 0:
             return False
         if loads.written_bytes[c] + live.replica_bytes > room:
-            settled = False
-    if settled:
+            unsettled |= bit(c)
+    if not unsettled:
         return True
-    peak_live(op_chip, live, loads.peak_live_bytes)
+    peak_live(op_chip, live, unsettled, loads.peak_live_bytes)
     for c in range(memory_bytes.size):
         buffers = 2 * (loads.in_bytes[c] + loads.out_bytes[c])
         demand = loads.weight_bytes[c] + buffers + loads.peak_live_bytes[c]
@@ -356,7 +364,7 @@ def judge(
     if package.memory:
         valid = valid and memory_fits(loads, op_chip, live, package.memory_bytes)
     if always_live:
-        peak_live(op_chip, live, loads.peak_live_bytes)
+        peak_live(op_chip, live, ~np.uint64(0), loads.peak_live_bytes)
     return bottleneck_of(loads, package), valid
 
 

@@ -14,7 +14,7 @@ from mcmpart.errors import InputError
 from mcmpart.evaluate._kernels import Loads, judge, judge_rows, new_loads
 from mcmpart.graph.graph import Bool, Float64
 from mcmpart.loads import ChipLoad, HopLoad
-from mcmpart.partition import Partition
+from mcmpart.partition import Partition, chip_numbers
 from mcmpart.problem import Problem
 
 ROWS_PER_TASK = 64
@@ -109,9 +109,10 @@ def evaluate_many(
     Raises
     ------
     InputError
-        ``chip_of`` has another number of columns than the graph has ops.
+        ``chip_of`` has another number of columns than the graph has ops, or is not of
+        whole numbers.
     """
-    rows = np.array(chip_of, dtype=np.int32, ndmin=2)
+    rows = np.atleast_2d(chip_numbers(chip_of))
     if rows.ndim != 2 or rows.shape[1] != problem.graph.num_ops:
         raise InputError(
             f"chip_of has shape {np.shape(chip_of)}: give one row per partition and "
@@ -243,6 +244,6 @@ def _pair_bytes(problem: Problem, partition: Partition) -> NDArray[np.int64]:
         key % (num_chips * num_chips),
         arrays.tensor_bytes[key // (num_chips * num_chips)],
     )
-    pairs = pairs.reshape(num_chips, num_chips)
-    np.fill_diagonal(pairs, 0)
-    return pairs
+    square = pairs.reshape(num_chips, num_chips)
+    np.fill_diagonal(square, 0)
+    return square

@@ -163,10 +163,16 @@ def _kind_of(path: Path) -> str:
             f'{path} is JSON, but no mcmpart graph (its first key is not "format": '
             f'"mcmpart.graph"): {_SUPPORTED}'
         )
-    other = _other_kind(head)
+    other = _other_kind(head) or _packed(path)
     if other:
         raise InputError(f"{path} is {other}: {_SUPPORTED}")
     return "onnx"
+
+
+def _packed(path: Path) -> str:
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return "a gzip file, but no graph file: unpack it" if packed else ""
 
 
 def _other_kind(head: bytes) -> str:

@@ -9,9 +9,7 @@ from mcmpart.hardware.package import Package
 from mcmpart.rules.violation import Violation
 
 
-def explain(
-    graph: Graph, package: Package, chip_of: Sequence[int]
-) -> list[Violation]:
+def explain(graph: Graph, package: Package, chip_of: Sequence[int]) -> list[Violation]:
     """Return the edges (u, v) with f(u) > f(v), and the ops on no chip at all."""
     found = []
     for v in range(graph.num_ops):

@@ -24,7 +24,7 @@ from mcmpart.evaluate._kernels import (
     sum_tensors,
     triangle_holds,
 )
-from mcmpart.graph.graph import Float64, Int32, Int64
+from mcmpart.graph.graph import Int32, Int64
 from mcmpart.problem import PackageArrays
 
 UInt64 = NDArray[np.uint64]
@@ -138,7 +138,7 @@ def _count_tensor(
     blocks: BlockArrays,
     relay: bool,
 ) -> None:
-    """Add (+1) or take away (-1) tensor ``t`` on chips ``low``, ``low + 1``, their hop."""
+    """Add (+1) or take away (-1) tensor ``t`` on two neighbours and their hop."""
     size = sign * blocks.tensor_bytes[t]
     loads = placement.loads
     chips = placement.reader_chips[t]
@@ -194,7 +194,6 @@ def move(
     """
     source = placement.chip_of[n]
     low = min(source, to)
-    loads = placement.loads
     relay = package.relay
     for i in range(blocks.read_ptr[n], blocks.read_ptr[n + 1]):
         t = blocks.read[i]
@@ -261,7 +260,9 @@ def _move_own(
 
 
 @jit
-def _list_move(n: int, source: int, to: int, placement: Placement, blocks: BlockArrays) -> None:
+def _list_move(
+    n: int, source: int, to: int, placement: Placement, blocks: BlockArrays
+) -> None:
     """Bring ``members``, ``slot`` and ``op_chip`` up to date after a move."""
     last = placement.members[source, placement.loads.num_blocks[source]]
     placement.members[source, placement.slot[n]] = last
@@ -329,7 +330,8 @@ def _chips_allow(
 ) -> bool:
     """Return whether the used chips may change as this move would change them.
 
-    Under ``relay`` chips open and close at the end only, where nothing is relayed.
+    Under ``relay`` chips open and close at the end only, where nothing is relayed, and
+    a chip that was left empty below the end stays so.
     """
     if num_blocks[source] > 1 and num_blocks[to] > 0:
         return True
@@ -338,7 +340,7 @@ def _chips_allow(
     if not (package.no_skip or package.relay):
         return True
     if num_blocks[source] == 1:
-        if to > source:
+        if to > source or num_blocks[to] == 0:
             return False
         for c in range(source + 1, num_blocks.size):
             if num_blocks[c] > 0:
@@ -395,14 +397,14 @@ def anneal_moves(
 
     Returns
     -------
-    bottleneck_s, num_taken
-        That of ``best``, and how many moves were taken.
+    bottleneck_s, num_costed
+        That of ``best``, and how many moves were legal and so costed.
     """
     num_chips = package.chip_class.size
     loads = placement.loads
     best_s, worst = slowest(loads, package)
     best[:] = placement.op_chip
-    num_taken = 0
+    num_costed = 0
     cooling = (cold / hot) ** (1.0 / max(num_moves, 1))
     temperature = hot
     for _ in range(num_moves):
@@ -422,6 +424,7 @@ def anneal_moves(
             and _apart_allows(n, to, placement, blocks)
         ):
             continue
+        num_costed += 1
         low = min(source, to)
         before = pair_energy(low, target_s, loads, package)
         compute_low, compute_high = loads.compute_s[low], loads.compute_s[low + 1]
@@ -443,9 +446,8 @@ def anneal_moves(
             if moved_back:
                 _list_move(n, to, source, placement, blocks)
             continue
-        num_taken += 1
         bottleneck_s, worst = slowest(loads, package)
         if bottleneck_s < best_s:
             best_s = bottleneck_s
             best[:] = placement.op_chip
-    return best_s, num_taken
+    return best_s, num_costed

@@ -130,95 +130,24 @@ def _pop(heap: Int32, size: int, rank: Float64) -> int:
 @jit
 def order_arrays(blocks: BlockArrays, order: Int32) -> OrderArrays:
     """Return ``order`` ``[N] int32`` with all that slicing along it needs."""
-    num_blocks = order.size
-    num_tensors = blocks.tensor_bytes.size
-    at = np.empty(num_blocks, dtype=np.int32)
-    for position in range(num_blocks):
+    at = np.empty(order.size, dtype=np.int32)
+    for position in range(order.size):
         at[order[position]] = position
-    num_reads = blocks.read.size
-    num_writes = blocks.write.size
-    num_items = blocks.item.size
-    read_ptr = np.zeros(num_blocks + 1, dtype=np.int64)
-    read_producer = np.empty(num_reads, dtype=np.int32)
-    read_previous = np.empty(num_reads, dtype=np.int32)
-    read_bytes = np.empty(num_reads, dtype=np.int64)
-    item_ptr = np.zeros(num_blocks + 1, dtype=np.int64)
-    item = np.empty(num_items, dtype=np.int32)
-    item_previous = np.empty(num_items, dtype=np.int32)
-    latest = np.full(num_tensors, -1, dtype=np.int32)
-    latest_user = np.full(blocks.item_host_bytes.size, -1, dtype=np.int32)
-    row = 0
-    item_row = 0
-    for position in range(num_blocks):
-        n = order[position]
-        for i in range(blocks.read_ptr[n], blocks.read_ptr[n + 1]):
-            t = blocks.read[i]
-            read_producer[row] = at[blocks.tensor_producer[t]]
-            read_previous[row] = latest[t]
-            read_bytes[row] = blocks.tensor_bytes[t]
-            latest[t] = position
-            row += 1
-        read_ptr[position + 1] = row
-        for i in range(blocks.item_ptr[n], blocks.item_ptr[n + 1]):
-            item[item_row] = blocks.item[i]
-            item_previous[item_row] = latest_user[blocks.item[i]]
-            latest_user[blocks.item[i]] = position
-            item_row += 1
-        item_ptr[position + 1] = item_row
-    write_ptr = np.zeros(num_blocks + 1, dtype=np.int64)
-    write_last = np.empty(num_writes, dtype=np.int32)
-    write_bytes = np.empty(num_writes, dtype=np.int64)
-    write_is_output = np.empty(num_writes, dtype=np.bool_)
-    cut_bytes = np.zeros(num_blocks + 1, dtype=np.int64)
-    furthest = np.zeros(num_blocks + 1, dtype=np.int32)
-    end_ptr = np.zeros(num_blocks + 1, dtype=np.int64)
-    row = 0
-    for position in range(num_blocks):
-        n = order[position]
-        furthest[position + 1] = furthest[position]
-        for i in range(blocks.write_ptr[n], blocks.write_ptr[n + 1]):
-            t = blocks.write[i]
-            write_last[row] = latest[t]
-            write_bytes[row] = blocks.tensor_bytes[t]
-            write_is_output[row] = blocks.tensor_is_output[t]
-            furthest[position + 1] = max(furthest[position + 1], latest[t])
-            cut_bytes[position + 1] += blocks.tensor_bytes[t]
-            cut_bytes[latest[t] + 1] -= blocks.tensor_bytes[t]
-            end_ptr[latest[t] + 1] += 1
-            row += 1
-        write_ptr[position + 1] = row
-    for position in range(num_blocks):
-        cut_bytes[position + 1] += cut_bytes[position]
-        end_ptr[position + 1] += end_ptr[position]
-    end_producer = np.empty(num_writes, dtype=np.int32)
-    end_bytes = np.empty(num_writes, dtype=np.int64)
-    end_is_output = np.empty(num_writes, dtype=np.bool_)
-    free = end_ptr.copy()
-    for t in range(num_tensors):
-        i = free[latest[t]]
-        free[latest[t]] += 1
-        end_producer[i] = at[blocks.tensor_producer[t]]
-        end_bytes[i] = blocks.tensor_bytes[t]
-        end_is_output[i] = blocks.tensor_is_output[t]
-    apart_floor = np.zeros(num_blocks, dtype=np.int32)
-    for i in range(blocks.apart.shape[0]):
-        low = min(at[blocks.apart[i, 0]], at[blocks.apart[i, 1]])
-        high = max(at[blocks.apart[i, 0]], at[blocks.apart[i, 1]])
-        apart_floor[high] = max(apart_floor[high], low + 1)
-    work_left_s = np.zeros(num_blocks + 1, dtype=np.float64)
-    for position in range(num_blocks - 1, -1, -1):
-        fastest = blocks.block_s[:, order[position]].min()
-        work_left_s[position] = work_left_s[position + 1] + fastest
+    read_ptr, producer, previous, read_bytes, last = _reads(blocks, order, at)
+    item_ptr, item, item_previous = _items(blocks, order)
+    write_ptr, write_last, write_bytes, is_output = _writes(blocks, order, last)
+    end_ptr, end_producer, end_bytes, end_is_output = _ends(blocks, at, last)
+    cut_bytes, furthest = _cuts(write_ptr, write_last, write_bytes)
     return OrderArrays(
         order,
         read_ptr,
-        read_producer,
-        read_previous,
+        producer,
+        previous,
         read_bytes,
         write_ptr,
         write_last,
         write_bytes,
-        write_is_output,
+        is_output,
         end_ptr,
         end_producer,
         end_bytes,
@@ -228,6 +157,132 @@ def order_arrays(blocks: BlockArrays, order: Int32) -> OrderArrays:
         item_previous,
         cut_bytes,
         furthest,
-        apart_floor,
-        work_left_s,
+        _apart_floor(blocks, at),
+        _work_left(blocks, order),
     )
+
+
+@jit
+def _reads(
+    blocks: BlockArrays, order: Int32, at: Int32
+) -> tuple[Int64, Int32, Int32, Int64, Int32]:
+    """Return the rows of reads, and the last reader of each cut tensor."""
+    read_ptr = np.zeros(order.size + 1, dtype=np.int64)
+    producer = np.empty(blocks.read.size, dtype=np.int32)
+    previous = np.empty(blocks.read.size, dtype=np.int32)
+    read_bytes = np.empty(blocks.read.size, dtype=np.int64)
+    latest = np.full(blocks.tensor_bytes.size, -1, dtype=np.int32)
+    row = 0
+    for position in range(order.size):
+        n = order[position]
+        for i in range(blocks.read_ptr[n], blocks.read_ptr[n + 1]):
+            t = blocks.read[i]
+            producer[row] = at[blocks.tensor_producer[t]]
+            previous[row] = latest[t]
+            read_bytes[row] = blocks.tensor_bytes[t]
+            latest[t] = position
+            row += 1
+        read_ptr[position + 1] = row
+    return read_ptr, producer, previous, read_bytes, latest
+
+
+@jit
+def _items(blocks: BlockArrays, order: Int32) -> tuple[Int64, Int32, Int32]:
+    """Return the rows of shared items with the previous user of each."""
+    item_ptr = np.zeros(order.size + 1, dtype=np.int64)
+    item = np.empty(blocks.item.size, dtype=np.int32)
+    previous = np.empty(blocks.item.size, dtype=np.int32)
+    latest = np.full(blocks.item_host_bytes.size, -1, dtype=np.int32)
+    row = 0
+    for position in range(order.size):
+        n = order[position]
+        for i in range(blocks.item_ptr[n], blocks.item_ptr[n + 1]):
+            item[row] = blocks.item[i]
+            previous[row] = latest[blocks.item[i]]
+            latest[blocks.item[i]] = position
+            row += 1
+        item_ptr[position + 1] = row
+    return item_ptr, item, previous
+
+
+@jit
+def _writes(
+    blocks: BlockArrays, order: Int32, last: Int32
+) -> tuple[Int64, Int32, Int64, Bool]:
+    """Return the rows of writes with the last reader of each tensor."""
+    write_ptr = np.zeros(order.size + 1, dtype=np.int64)
+    write_last = np.empty(blocks.write.size, dtype=np.int32)
+    write_bytes = np.empty(blocks.write.size, dtype=np.int64)
+    is_output = np.empty(blocks.write.size, dtype=np.bool_)
+    row = 0
+    for position in range(order.size):
+        n = order[position]
+        for i in range(blocks.write_ptr[n], blocks.write_ptr[n + 1]):
+            t = blocks.write[i]
+            write_last[row] = last[t]
+            write_bytes[row] = blocks.tensor_bytes[t]
+            is_output[row] = blocks.tensor_is_output[t]
+            row += 1
+        write_ptr[position + 1] = row
+    return write_ptr, write_last, write_bytes, is_output
+
+
+@jit
+def _ends(
+    blocks: BlockArrays, at: Int32, last: Int32
+) -> tuple[Int64, Int32, Int64, Bool]:
+    """Return the rows of tensors by the position of their last reader."""
+    end_ptr = np.zeros(at.size + 1, dtype=np.int64)
+    for t in range(last.size):
+        end_ptr[last[t] + 1] += 1
+    for position in range(at.size):
+        end_ptr[position + 1] += end_ptr[position]
+    producer = np.empty(last.size, dtype=np.int32)
+    end_bytes = np.empty(last.size, dtype=np.int64)
+    is_output = np.empty(last.size, dtype=np.bool_)
+    free = end_ptr.copy()
+    for t in range(last.size):
+        i = free[last[t]]
+        free[last[t]] += 1
+        producer[i] = at[blocks.tensor_producer[t]]
+        end_bytes[i] = blocks.tensor_bytes[t]
+        is_output[i] = blocks.tensor_is_output[t]
+    return end_ptr, producer, end_bytes, is_output
+
+
+@jit
+def _cuts(
+    write_ptr: Int64, write_last: Int32, write_bytes: Int64
+) -> tuple[Int64, Int32]:
+    """Return bytes that cross each cut, and the last reader of what is before it."""
+    cut_bytes = np.zeros(write_ptr.size, dtype=np.int64)
+    furthest = np.zeros(write_ptr.size, dtype=np.int32)
+    for position in range(write_ptr.size - 1):
+        furthest[position + 1] = furthest[position]
+        for i in range(write_ptr[position], write_ptr[position + 1]):
+            furthest[position + 1] = max(furthest[position + 1], write_last[i])
+            cut_bytes[position + 1] += write_bytes[i]
+            cut_bytes[write_last[i] + 1] -= write_bytes[i]
+    for position in range(write_ptr.size - 1):
+        cut_bytes[position + 1] += cut_bytes[position]
+    return cut_bytes, furthest
+
+
+@jit
+def _apart_floor(blocks: BlockArrays, at: Int32) -> Int32:
+    """Return where a segment with each position may start at the earliest."""
+    floor = np.zeros(at.size, dtype=np.int32)
+    for i in range(blocks.apart.shape[0]):
+        a, b = at[blocks.apart[i, 0]], at[blocks.apart[i, 1]]
+        floor[max(a, b)] = max(floor[max(a, b)], min(a, b) + 1)
+    return floor
+
+
+@jit
+def _work_left(blocks: BlockArrays, order: Int32) -> Float64:
+    """Return the seconds of all blocks from each position on."""
+    left_s = np.zeros(order.size + 1, dtype=np.float64)
+    for position in range(order.size - 1, -1, -1):
+        fastest_s = blocks.block_s[:, order[position]].min()
+        left_s[position] = left_s[position + 1] + fastest_s
+    return left_s

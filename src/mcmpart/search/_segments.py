@@ -16,7 +16,9 @@ from mcmpart.graph.graph import Bool, Float64, Int32, Int64
 from mcmpart.problem import PackageArrays
 from mcmpart.search._orders import OrderArrays
 
-HOST_IN, WEIGHTS, OWN_OUT, EDGE_IN, EDGE_OUT, OUTPUT_CROSSING, LIVE, PEAK, PIN = range(9)
+HOST_IN, WEIGHTS, OWN_OUT, EDGE_IN, EDGE_OUT, OUTPUT_CROSSING, LIVE, PEAK, PIN = range(
+    9
+)
 NO_PIN = -1
 PIN_CLASH = -2
 NO_PARENT = -1
@@ -124,7 +126,9 @@ def stage_seconds(
 
 
 @jit
-def floor_seconds(segment: Segment, package: PackageArrays, io_bytes_per_s: float) -> float:
+def floor_seconds(
+    segment: Segment, package: PackageArrays, io_bytes_per_s: float
+) -> float:
     """Return a stage time that no chip can beat and that only rises as it grows."""
     fixed = segment.total[HOST_IN] + segment.total[OWN_OUT]
     compute_s = segment.compute_s.min()
@@ -184,7 +188,6 @@ def slice_rows(
         The next start; N when done.
     """
     num_blocks = order.block.size
-    num_chips = package.chip_class.size
     segment = Segment(
         np.zeros(blocks.block_s.shape[0], dtype=np.float64),
         np.zeros(9, dtype=np.int64),
@@ -194,7 +197,9 @@ def slice_rows(
     roomiest = capacity.max()
     start = begin
     while start < num_blocks and budget > 0:
-        low, high = _open_chips(start, cutoff_s, may_be_empty, package, order, best, parent)
+        low, high = _open_chips(
+            start, cutoff_s, may_be_empty, package, order, best, parent
+        )
         if low < high:
             clear(segment)
             for at in range(start, num_blocks):

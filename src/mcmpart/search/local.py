@@ -8,6 +8,7 @@ import numpy as np
 
 from mcmpart._rng import new_state
 from mcmpart.graph.graph import Int32
+from mcmpart.problem import Problem
 from mcmpart.search._moves import anneal_moves, new_placement
 from mcmpart.search.method import Evaluations, SearchMethod, Setting, no_rows
 from mcmpart.search.slice import Slice
@@ -27,10 +28,11 @@ CALLS_PER_ROUND = 8
 class Local:
     """Improves a valid partition by annealing, one chain per worker.
 
-    The first partition is the one given, else the one that ``slice`` finds along the
-    first orders. A chain cools over a round, then starts again from the best partition
-    so far with the next target. It finds placements that no cut of an order gives,
-    since branches may stand side by side on chips.
+    The first partition is the one given, if it is valid with each block on one chip,
+    else the one that ``slice`` finds along the first orders. A chain cools over a
+    round, then starts again from the best partition so far with the next target. It
+    finds placements that no cut of an order gives, since branches may stand side by
+    side on chips.
     """
 
     name = "local"
@@ -39,7 +41,8 @@ class Local:
         self.done = False
         self._setting = setting
         self._problem = setting.problem
-        self._seeder: SearchMethod | None = Slice(setting, max_orders=2)
+        self._start = setting.start
+        self._seeder: SearchMethod = Slice(setting, max_orders=2)
         self._best_s = np.inf
         self._best: Int32 | None = None
         self._chains: list[_Chain] = []
@@ -59,23 +62,35 @@ class Local:
         return np.stack(better) if better else no_rows(self._problem)
 
     def observe(self, evaluations: Evaluations) -> None:
-        """Take the best valid partition as the start of the next rounds."""
-        cost = np.where(evaluations.valid, evaluations.bottleneck_s, np.inf)
+        """Take the best valid partition of whole blocks as the start from here on."""
+        blocks = self._problem.blocks
+        rows = evaluations.chip_of
+        whole = (blocks.expand(blocks.contract(rows)) == rows).all(axis=1)
+        cost = np.where(evaluations.valid & whole, evaluations.bottleneck_s, np.inf)
         row = int(cost.argmin())
         if cost[row] < self._best_s:
             self._best_s = float(cost[row])
-            self._best = evaluations.chip_of[row]
-        elif self._seeder is not None and self._best is None:
-            self._seeder.observe(evaluations)
+            self._best = rows[row]
         self.done = self._best_s == 0.0 or self._problem.num_chips == 1
 
     def _propose_start(self) -> Int32:
-        if self._setting.start is not None:
-            return self._setting.start[None]
-        assert self._seeder is not None
+        start, self._start = self._start, None
+        if start is not None:
+            return np.stack([start, _with_whole_blocks(self._problem, start)])
         rows = self._seeder.propose()
         self.done = rows.shape[0] == 0 and self._seeder.done
         return rows
+
+
+def _with_whole_blocks(problem: Problem, chip_of: Int32) -> Int32:
+    """Return the partition with each block where its costliest op stands."""
+    blocks = problem.blocks
+    seconds = problem.costs.op_s.min(axis=0)
+    by_cost = np.lexsort((-np.arange(seconds.size), seconds))
+    by_cost = by_cost[blocks.block_of[by_cost] >= 0]
+    chip_of_block = np.zeros(blocks.num_blocks, dtype=np.int32)
+    chip_of_block[blocks.block_of[by_cost]] = chip_of[by_cost]
+    return blocks.expand(chip_of_block)
 
 
 class _Chain:

@@ -1,4 +1,4 @@
-"""The search protocol: a method proposes, an evaluator judges, one loop keeps the score.
+"""The search protocol: a method proposes, an evaluator judges, a loop keeps score.
 
 Every method, ours or a user's, goes through :func:`run_search`: one budget, one trace.
 """

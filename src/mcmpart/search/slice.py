@@ -21,6 +21,9 @@ SEGMENTS_PER_CALL = 200_000
 CHUNK_S = 0.05
 """A proposal ends after this time even if no order has improved."""
 
+BETTER = 1 - 1e-9
+"""A cut must be better by more than the rounding of sums in another order."""
+
 MEMORY_TRIES = 6
 """How often the memory limit is tightened when live tensors overflow it."""
 
@@ -90,7 +93,7 @@ class Slice:
 
     def _cut(self, order: OrderArrays) -> Int32 | None:
         if np.isfinite(self._best_s):
-            return self._cut_below(order, self._best_s)
+            return self._cut_below(order, self._best_s * BETTER)
         guess = max(
             simple_bound_s(self._problem),
             largest_block_s(self._problem),
@@ -181,4 +184,5 @@ def memory_overflow(problem: Problem, chip_of_block: Int32) -> Int64:
     chip_of = problem.blocks.expand(chip_of_block)
     loads = evaluate(problem, Partition(problem.graph, chip_of)).chips
     demand = np.array([load.memory_bytes for load in loads], dtype=np.int64)
-    return np.maximum(demand - memory_bytes, 0)
+    overflow: Int64 = np.maximum(demand - memory_bytes, 0)
+    return overflow

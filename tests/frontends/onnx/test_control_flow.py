@@ -68,6 +68,14 @@ def test_if_reads_what_its_branches_capture(tmp_path: Path) -> None:
     assert not result.graph.assumptions
 
 
+def test_if_costs_its_dearer_branch(tmp_path: Path) -> None:
+    """Exp is 4 FLOPs an element and Neg is 1, whichever branch holds it."""
+    cheap = branch([node("Neg", ["mid"], ["t"])], "t")
+    dear = branch([node("Exp", ["mid"], ["t"])], "t")
+    for pair in ((cheap, dear), (dear, cheap)):
+        assert flops(read(if_model(tmp_path, *pair)), "if") == 24
+
+
 def test_branch_may_return_an_outer_value(tmp_path: Path) -> None:
     """A branch without nodes that returns mid makes the edge all the same."""
     yes, no = branch([], "mid"), branch([node("Neg", ["x"], ["f"])], "f")

@@ -148,3 +148,11 @@ def test_machine_learning_ops_have_types(tmp_path: Path) -> None:
     result = read(path)
     assert tensor(result, "y")[1] == 24
     assert said(result.graph.assumptions, "map", "y")
+
+
+def test_ops_that_keep_a_shape_are_no_guess(tmp_path: Path) -> None:
+    """MeanVarianceNormalization has no shape in its schema, and keeps its input's."""
+    nodes = [node("MeanVarianceNormalization", ["x"], ["y"])]
+    result = read(save(tmp_path, nodes, [value("x", [1, 2, 3, 4])], ["y"]))
+    assert tensor(result, "y") == ((1, 2, 3, 4), 96)
+    assert not result.graph.assumptions

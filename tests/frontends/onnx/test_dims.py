@@ -138,6 +138,14 @@ def test_run_time_shape_may_stand_in_the_file(tmp_path: Path) -> None:
         read(path)
 
 
+def test_sums_of_symbols_may_stand_in_the_file(tmp_path: Path) -> None:
+    """A stated size of 2*rows follows rows; one of unknown symbols stays unknown."""
+    path = reshape(tmp_path, stated=[value("r", ["2*rows", 4])])
+    assert tensor(read(path, rows=3), "y") == ((6, 4), 96)
+    with pytest.raises(InputError, match="'r' of 'reshape'"):
+        read(path)
+
+
 def test_inner_shapes_need_no_value_info(tmp_path: Path) -> None:
     """A chain to a scalar output is typed from the input alone."""
     nodes = [

@@ -148,6 +148,22 @@ def test_captured_tensors_do_not_leak_into_functions(tmp_path: Path) -> None:
     assert edges(read(model(tmp_path, nodes, [neg]))) == {("exp", "minus")}
 
 
+def test_each_call_reads_its_own_inputs(tmp_path: Path) -> None:
+    """Two calls on the same types are read once, and do not share their inputs."""
+    neg = function("Minus", ["a"], ["b"], [node("Neg", ["a"], ["b"])])
+    nodes = [
+        node("Exp", ["x"], ["e"], "exp"),
+        node("Minus", ["x"], ["m"], "first", domain="loc"),
+        node("Minus", ["e"], ["n"], "second", domain="loc"),
+        node("Add", ["m", "n"], ["y"], "add"),
+    ]
+    assert edges(read(model(tmp_path, nodes, [neg]))) == {
+        ("exp", "second"),
+        ("first", "add"),
+        ("second", "add"),
+    }
+
+
 def test_endless_calls_are_refused(tmp_path: Path) -> None:
     """A function that calls itself, through another one, is an error."""
     ping = function("Ping", ["a"], ["b"], [call("Pong", "a", output="b")])

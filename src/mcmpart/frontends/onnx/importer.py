@@ -85,7 +85,8 @@ def _note_order(block: Block, idle: Sequence[Record], notes: Sentences) -> None:
     if idle:
         names = [record.key for record in idle]
         notes.add(
-            f"{len(names)} op(s) dropped, of which only the shape is needed: "
+            f"{len(names)} op(s) dropped, whose values nobody needs once constants "
+            "are folded: "
             f"{shortened(names)}"
         )
 

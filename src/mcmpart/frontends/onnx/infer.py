@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -38,7 +39,28 @@ _SHAPE_ELEMENTS = 1024
 
 # Ops with one input, whose output shape depends on its values.
 _DATA_SHAPES = frozenset(
-    {"ConstantOfShape", "ImageDecoder", "Loop", "Scan", "SequenceAt", "StringSplit"}
+    {
+        "ConstantOfShape",
+        "ImageDecoder",
+        "Loop",
+        "Range",
+        "Scan",
+        "SequenceAt",
+        "StringSplit",
+    }
+)
+
+# Ops that keep their first input's shape and whose schemas, some versions of them,
+# do not say so.
+_SAME_SHAPE = frozenset(
+    {
+        "Binarizer",
+        "Dropout",
+        "Imputer",
+        "MeanVarianceNormalization",
+        "Normalizer",
+        "Scaler",
+    }
 )
 
 _Found = tuple[Container, int, PartialShape | None]
@@ -119,9 +141,10 @@ def _by_schema(context: Context, node: Node) -> dict[int, _Found] | None:
     canonical = _canonical(node)
     types: dict[str, TypeProto] = {}
     data: dict[str, TensorProto] = {}
-    for i, value in enumerate(node.inputs):
-        if value is None:
+    for i, given in enumerate(node.inputs):
+        if given is None:
             continue
+        value = _as_scalar(given) if node.kind == "Range" else given
         types[f"i{i}"] = type_proto(value)
         const = value.const
         if const is not None and const.ndim < 2 and const.size <= _SHAPE_ELEMENTS:
@@ -144,6 +167,14 @@ def _by_schema(context: Context, node: Node) -> dict[int, _Found] | None:
     }
 
 
+def _as_scalar(value: Value) -> Value:
+    """Return a one-element value as a scalar: models hold the limits of Range so."""
+    if value.shape != (1,):
+        return value
+    const = None if value.const is None else value.const.reshape(())
+    return replace(value, shape=(), const=const)
+
+
 @cache
 def _imports(opsets: tuple[tuple[str, int], ...]) -> list[OperatorSetIdProto]:
     return [helper.make_opsetid(domain, version) for domain, version in opsets]
@@ -158,6 +189,9 @@ def _canonical(node: Node) -> NodeProto:
     )
     copy.output.extend(name and f"o{i}" for i, name in enumerate(proto.output))
     copy.attribute.extend(proto.attribute)
+    if node.kind == "STFT" and node.attribute("onesided") is None:
+        # The default is 1; onnx's inference takes a missing one for 0.
+        copy.attribute.append(helper.make_attribute("onesided", 1))
     return copy
 
 
@@ -212,6 +246,8 @@ def _guess(
     hidden = next((v for v in known if v.cause >= 0), None)
     if hidden is not None:
         return Value(elem or hidden.elem, shape, cause=hidden.cause)
+    if known and node.kind in _SAME_SHAPE and node.domain in ("", "ai.onnx.ml"):
+        return Value(elem or known[0].elem, known[0].shape)
     kind = kind_of(node.proto)
     if known and not (has_rule and _needs_data(node)):
         context.unshaped.setdefault(kind, []).append(node.scope.path + node.key)

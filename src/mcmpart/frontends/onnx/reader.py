@@ -192,7 +192,7 @@ class Reader:
             opsets={**node.scope.opsets, **opset_versions(imports)},
             annotations=stated_types(function.value_info),
             attributes=attributes,
-            path=f"{key[0]}::{key[1]}/",
+            path="::".join(part for part in key if part) + "/",
             calls=(*node.scope.calls, key),
             absent=frozenset(name for name in function.input if name not in values),
         )

@@ -86,8 +86,14 @@ class Node:
 
     Attributes
     ----------
+    proto
+        The node, references to attributes of a function put in.
     key
         Unique readable name in its block.
+    inputs
+        One value per position, None where it is absent.
+    scope
+        Where the inputs were found.
     """
 
     proto: NodeProto
@@ -209,6 +215,8 @@ class Context:
         Op kinds without a cost rule -> places where they stand.
     unshaped
         Op kinds without a shape rule -> places where they stand.
+    costed_by_user
+        Op kinds whose cost was taken from ``op_costs``.
     """
 
     dims: Dims

@@ -1,0 +1,80 @@
+"""``mcmpart verify``: a plan, recomputed by code that no search uses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mcmpart.cli._console import print_json
+from mcmpart.cli._options import JsonOption
+from mcmpart.errors import VerificationError
+
+if TYPE_CHECKING:
+    from mcmpart.plan import Plan
+
+
+def verify_command(
+    plan: Annotated[
+        Path,
+        typer.Argument(metavar="PLAN", help="plan.json, or the folder it stands in."),
+    ],
+    *,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL", help="Check too that PLAN is for this model."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Recompute the rules and figures of a plan.
+
+    By code that no search uses, from the graph and the package in the plan's folder.
+    """
+    document, found = _check(plan, model)
+    if as_json:
+        print_json({"ok": not found, "differences": found})
+    elif found:
+        typer.echo(f"the plan does not hold: {len(found)} difference(s)")
+        for difference in found:
+            typer.echo(f"  {difference}")
+    else:
+        typer.echo(checked(document))
+        if model is not None:
+            typer.echo(f"{model} is the model that the plan was made for")
+    if found:
+        raise typer.Exit(1)
+
+
+def checked(plan: Plan) -> str:
+    """Return how much of ``plan`` a verification recomputes, as one line."""
+    from mcmpart.plan import ChipRow, LinkRow
+
+    # Bottleneck, throughput, latency, energy, gap, and the bound where it is simple.
+    figures = 5 + (plan.metrics.lower_bound_method == "simple")
+    figures += len(plan.chips) * (len(ChipRow.model_fields) - 1)
+    figures += len(plan.links) * (len(LinkRow.model_fields) - 1)
+    settings = plan.search.settings
+    demands = len(settings.pins) + len(settings.together) + len(settings.apart)
+    # Dataflow is a rule of every package.
+    rules = 1 + len(plan.rules) + demands + settings.all_chips
+    noun = "rule" if rules == 1 else "rules"
+    return f"verified: {rules} {noun} and {figures} figures recomputed"
+
+
+def _check(path: Path, model: Path | None) -> tuple[Plan, list[str]]:
+    from mcmpart.graph import read_graph
+    from mcmpart.hardware import load_package
+    from mcmpart.plan import GRAPH_FILE, PACKAGE_FILE, read_plan
+    from mcmpart.verify import differences, verify_plan
+
+    folder = path if path.is_dir() else path.parent
+    plan = read_plan(path)
+    graph = read_graph(folder / GRAPH_FILE)
+    found = differences(plan, graph, load_package(folder / PACKAGE_FILE))
+    if model is not None and not found:
+        try:
+            verify_plan(path, model)
+        except VerificationError as error:
+            found = [str(error)]
+    return plan, found
