@@ -23,7 +23,7 @@ from mcmpart.search.slice import Slice
 from mcmpart.search.warm import warm_up
 
 NUM_PARTITIONS = 20_000
-NUM_MOVES = 1_000_000
+NUM_BLOCKS = 1_000_000
 
 
 def make_partitions(problem: Problem, count: int) -> Int32:
@@ -101,7 +101,7 @@ def local_row(problem: Problem) -> Row:
     def anneal() -> int:
         _, num_costed = anneal_moves(
             new_placement(start[0], problem.blocks.arrays, problem.package_arrays),
-            NUM_MOVES,
+            NUM_BLOCKS,
             0.95 * best_s,
             3e-2,
             1e-5,
@@ -119,7 +119,7 @@ def local_row(problem: Problem) -> Row:
     full_rate = rows.shape[0] / best_of(lambda: evaluate_many(problem, rows, workers=1))
     reference = f"a full evaluation each ({full_rate:,.0f} /s)"
     return Row(
-        "local, legal moves costed, 1 core",
+        "local, moves of a block costed, 1 core",
         rate,
         "/s",
         ">=",

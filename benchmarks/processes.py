@@ -10,15 +10,16 @@ import tempfile
 from pathlib import Path
 
 import onnx
-from _timing import Child, Row, run_child, show
+from _timing import PEAK, Child, Row, run_child, show
 from onnx import TensorProto, helper
 
 MCMPART = [sys.executable, "-m", "mcmpart"]
-IMPORT = "import sys, mcmpart; mcmpart.load_graph(sys.argv[1])"
-PARSE = "import sys, onnx; onnx.load(sys.argv[1], load_external_data=False)"
+IMPORT = "import sys, mcmpart; mcmpart.load_graph(sys.argv[1])" + PEAK
+PARSE = "import sys, onnx; onnx.load(sys.argv[1], load_external_data=False)" + PEAK
 INFER = (
     "import sys, onnx; "
     "onnx.shape_inference.infer_shapes(onnx.load(sys.argv[1]), data_prop=True)"
+    + PEAK
 )
 GIB = 2**30
 MIB = 2**20

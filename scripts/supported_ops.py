@@ -12,10 +12,10 @@ HEAD = """# Supported ops
 Made by `scripts/supported_ops.py`; do not edit.
 
 mcmpart has a FLOP and byte rule for the op kinds below, {count} in all. `If`, `Loop`,
-`Scan` and `SequenceMap` are one op each, costed by their bodies, and model-local functions
-by what they contain. An op of any other kind is costed by the bytes it reads and writes,
-which an assumption says; give its FLOPs with `--op-cost DOMAIN::KIND=FLOPS`, or make it an
-error with `--strict`.
+`Scan`, `SequenceMap` and each call of a model-local function are one op, costed by its
+body. An op of any other kind is taken as one operation per output element, touching
+what it reads and writes, which an assumption says: give its FLOPs with
+`--op-cost DOMAIN::KIND=FLOPS`, or make it an error with `--strict`.
 """
 
 DEFAULT_DOMAIN = "ai.onnx (the default domain)"

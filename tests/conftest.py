@@ -60,10 +60,10 @@ def build_package(num_chips=3, *, overrides=None, **changes):
     )
 
 
-def random_package(rng, num_chips=None):
-    """Return a package of the scale of ``random_dag``, every switch at random."""
-    num_chips = int(rng.integers(1, 7)) if num_chips is None else num_chips
-    long_edges = str(rng.choice(["forbid", "relay", "direct"]))
+def random_package(rng, *, num_chips=None, long_edges=None):
+    """Return a package of the scale of ``random_dag``, what is not given at random."""
+    num_chips = num_chips or int(rng.integers(1, 7))
+    long_edges = long_edges or str(rng.choice(["forbid", "relay", "direct"]))
     crossbar = long_edges != "relay" and rng.random() < 0.3
     rules = ["triangle"] if long_edges == "forbid" else []
     rules += [rule for rule in ("no_skip", "memory") if rng.random() < 0.7]
@@ -128,13 +128,15 @@ def random_user_rules(rng, graph, num_chips):
     return UserRules(pins, together, apart, all_chips=bool(rng.random() < 0.1))
 
 
-def random_problem(rng, num_ops, *, num_chips=None, rules=False, **dag):
+def random_problem(
+    rng, num_ops, *, num_chips=None, long_edges=None, rules=False, **dag
+):
     """Return a problem over a random DAG; ``rules`` adds the user's at random.
 
     Half of them mark ops replicable at a generous threshold.
     """
     graph = random_graph(rng, num_ops, **dag)
-    package = random_package(rng, num_chips)
+    package = random_package(rng, num_chips=num_chips, long_edges=long_edges)
     threshold = float(rng.choice([0.0, 0.3]))
     while True:
         user = UserRules()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mcmpart._jit import jit
+from mcmpart._jit import jit, leaf
 
 UInt64 = NDArray[np.uint64]
 
@@ -20,7 +20,7 @@ def new_state(seed: int, stream: int = 0) -> UInt64:
     return words.astype(np.uint64)
 
 
-@jit
+@leaf
 def next_word(state: UInt64) -> np.uint64:
     """Return the next 64 random bits; writes ``state`` ``[1] uint64``."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -30,13 +30,13 @@ def next_word(state: UInt64) -> np.uint64:
     return word ^ (word >> np.uint64(31))
 
 
-@jit
+@leaf
 def next_unit(state: UInt64) -> float:
     """Return a float in [0, 1) with 53 random bits."""
     return float(next_word(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@jit
+@leaf
 def next_below(state: UInt64, bound: int) -> np.int64:
     """Return an integer in [0, bound), ``bound`` at most 2^31."""
     high = next_word(state) >> np.uint64(32)

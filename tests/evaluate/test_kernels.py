@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from mcmpart.evaluate import evaluate, evaluate_many
+from mcmpart.graph.synthetic import chain
 from mcmpart.partition import Partition
+from mcmpart.problem import Problem
 from mcmpart.reference import recompute
 
 SEEDS = range(8)
@@ -141,9 +143,6 @@ def test_number_of_workers_changes_nothing(make_problem, make_rows):
 
 def test_sixty_four_chips(make_package, make_rows):
     """All 64 bits of a chip mask work: a 70-op chain over 64 chips agrees."""
-    from mcmpart.graph.synthetic import chain
-    from mcmpart.problem import Problem
-
     problem = Problem(chain(70), make_package(64, long_edges="relay"))
     rng = np.random.default_rng(0)
     for row in make_rows(rng, problem, 9):

@@ -6,78 +6,206 @@ import numpy as np
 import pytest
 
 from mcmpart._rng import new_state
-from mcmpart.evaluate import evaluate_many
+from mcmpart.evaluate import evaluate, evaluate_many
+from mcmpart.graph.synthetic import diamond
+from mcmpart.partition import Partition
 from mcmpart.problem import Problem, UserRules
-from mcmpart.search._moves import anneal_moves, new_placement
+from mcmpart.search._moves import (
+    MAX_CLOSURE,
+    anneal_moves,
+    closure_of,
+    new_placement,
+    slowest,
+)
 
-EXACT = (
+COUNTS = (
+    *("chip_of", "readers", "reader_chips", "users", "arc_tensors", "num_members"),
+)
+LOADS = (
     *("in_bytes", "out_bytes", "weight_bytes", "written_bytes", "num_blocks"),
     *("hop_bytes", "arcs"),
 )
 
 
-def starts(rng, make_problem, make_rows, count, **options):
-    """Yield random problems with a valid partition of the blocks, ``[V] int32``."""
+def placement_of(problem, chip_of):
+    """Return a placement made afresh."""
+    return new_placement(chip_of, problem.blocks.arrays, problem.package_arrays)
+
+
+def starts(rng, make_problem, make_rows, count, *, max_ops=30, **options):
+    """Yield random problems, each with a valid partition of its blocks and its cost."""
     while count:
-        problem = make_problem(rng, int(rng.integers(2, 30)), **options)
+        problem = make_problem(rng, int(rng.integers(2, max_ops)), **options)
         rows = make_rows(rng, problem, 30)
         rows = problem.blocks.expand(problem.blocks.contract(rows))
         cost, valid = evaluate_many(problem, rows, workers=1)
-        if valid.any() and cost[valid.argmax()] > 0:
+        usable = np.flatnonzero(valid & (cost > 0))
+        if usable.size:
             count -= 1
-            yield problem, rows[valid.argmax()].copy(), float(cost[valid.argmax()])
+            row = rng.choice(usable)
+            yield problem, rows[row].copy(), float(cost[row])
 
 
-def anneal(problem, start, cost, *, num_moves=2_000, hot=1.0, seed=0):
-    """Return the placement after the moves, the best partition, its cost, moves taken.
+def anneal(problem, start, cost, *, budget=4_000, hot=1.0, seed=0):
+    """Return the placement after the moves, the best partition and its cost.
 
-    As hot as this, the walk takes most moves and undoes the others.
+    Hot as this, the walk takes most moves, and undoes the others.
     """
-    arrays, package = problem.blocks.arrays, problem.package_arrays
-    placement = new_placement(start, arrays, package)
+    placement = placement_of(problem, start)
     best = np.empty_like(start)
-    state = new_state(seed)
-    best_s, taken = anneal_moves(
+    best_s, _ = anneal_moves(
         placement,
-        num_moves,
+        budget,
         cost * 0.9,
         hot,
         hot * 0.5,
         problem.user.all_chips,
-        state,
-        arrays,
+        new_state(seed),
+        problem.blocks.arrays,
         problem.live,
-        package,
+        problem.package_arrays,
         best,
     )
-    return placement, best, best_s, taken
+    return placement, best, best_s
 
 
 def check_placement(placement, problem):
     """Compare every field with a placement made afresh from ``op_chip``."""
-    blocks = problem.blocks
-    fresh = new_placement(placement.op_chip, blocks.arrays, problem.package_arrays)
-    for name in ("chip_of", "readers", "reader_chips", "users", "arc_tensors"):
-        assert getattr(placement, name).tolist() == getattr(fresh, name).tolist(), name
-    for name in EXACT:
+    fresh = placement_of(problem, placement.op_chip)
+    for name in COUNTS:
+        found, wanted = getattr(placement, name), getattr(fresh, name)
+        assert found.tolist() == wanted.tolist(), name
+    for name in LOADS:
         found, wanted = getattr(placement.loads, name), getattr(fresh.loads, name)
         assert found.tolist() == wanted.tolist(), name
     assert placement.loads.compute_s == pytest.approx(
         fresh.loads.compute_s, rel=1e-9, abs=1e-18
     )
     for n, chip in enumerate(placement.chip_of):
-        assert placement.slot[n] < placement.loads.num_blocks[chip]
+        assert placement.slot[n] < placement.num_members[chip]
         assert placement.members[chip, placement.slot[n]] == n
-    assert blocks.expand(placement.chip_of).tolist() == placement.op_chip.tolist()
+    whole = problem.blocks.expand(placement.chip_of)
+    assert whole.tolist() == placement.op_chip.tolist()
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_moves_keep_the_placement(seed, make_problem, make_rows):
+def test_a_fresh_placement(seed, make_problem, make_rows):
+    """The loads of the blocks are those of a full evaluation by op."""
+    rng = np.random.default_rng(seed)
+    for problem, start, cost in starts(rng, make_problem, make_rows, 10):
+        placement = placement_of(problem, start)
+        loads = placement.loads
+        found = evaluate(problem, Partition(problem.graph, start))
+        for name in ("in_bytes", "out_bytes", "weight_bytes"):
+            wanted = [getattr(chip, name) for chip in found.chips]
+            assert getattr(loads, name).tolist() == wanted
+        seconds = [chip.compute_s for chip in found.chips]
+        assert loads.compute_s == pytest.approx(seconds, rel=1e-12)
+        hops = [hop.bytes for hop in found.hops]
+        assert loads.hop_bytes[: len(hops)].tolist() == hops
+        assert slowest(loads, problem.package_arrays)[0] == pytest.approx(
+            cost, rel=1e-12
+        )
+
+
+@pytest.mark.parametrize("long_edges", ["forbid", "relay", "direct"])
+@pytest.mark.parametrize("seed", range(3))
+def test_moves_keep_the_placement(seed, long_edges, make_problem, make_rows):
     """After thousands of moves, taken and undone, every count and load is right."""
     rng = np.random.default_rng(seed)
-    total = 0
-    for problem, start, cost in starts(rng, make_problem, make_rows, 40, rules=True):
-        placement, _, _, taken = anneal(problem, start, cost, seed=seed)
+    num_moved = 0
+    cases = starts(rng, make_problem, make_rows, 25, long_edges=long_edges, rules=True)
+    for problem, start, cost in cases:
+        placement, *_ = anneal(problem, start, cost, seed=seed)
         check_placement(placement, problem)
-        total += taken
-    assert total > 5_000
+        num_moved += placement.op_chip.tolist() != start.tolist()
+    assert num_moved >= 5
+
+
+def test_relay_over_chips_left_empty(make_problem, make_rows):
+    """Few ops on many chips with gaps: what is relayed is right as chips close."""
+    rng = np.random.default_rng(98)
+    num_gaps = 0
+    cases = starts(
+        rng, make_problem, make_rows, 60, max_ops=8, long_edges="relay", num_chips=6
+    )
+    for problem, start, cost in cases:
+        num_gaps += np.unique(start[start >= 0]).size <= start.max()
+        placement, *_ = anneal(problem, start, cost)
+        check_placement(placement, problem)
+    assert num_gaps >= 10
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_is_valid(seed, make_problem, make_rows, broken):
+    """The best partition met breaks no rule, costs what is said, and is no worse."""
+    rng = np.random.default_rng(40 + seed)
+    num_better = 0
+    for problem, start, cost in starts(rng, make_problem, make_rows, 40, rules=True):
+        placement, best, best_s = anneal(problem, start, cost, hot=0.03, seed=seed)
+        assert broken(problem, best) == set()
+        assert broken(problem, placement.op_chip) == set()
+        found = evaluate(problem, Partition(problem.graph, best))
+        assert found.bottleneck_s == pytest.approx(best_s, rel=1e-9)
+        assert best_s <= cost * (1 + 1e-12)
+        num_better += best_s < cost * 0.999
+    assert num_better >= 5
+
+
+def test_moves_keep_the_users_rules(toy, make_package):
+    """A pin stays, a pair stays apart, and every chip keeps an op."""
+    start = np.array([0, 1, 1, 1, 2, 2], dtype=np.int32)
+    for user, holds in (
+        (UserRules(pins={"op_1": 1}), lambda row: row[1] == 1),
+        (UserRules(apart=(("op_0", "op_1"),)), lambda row: row[0] != row[1]),
+        (UserRules(all_chips=True), lambda row: len(set(row)) == 3),
+    ):
+        for tie, package in (
+            (True, toy.package),
+            (False, replace(toy.package, rules=("triangle",))),
+        ):
+            problem = replace(toy, user=user, package=package)
+            met = set()
+            for seed in range(30):
+                placement, *_ = anneal(
+                    problem, start, 6.2, budget=200, hot=50.0, seed=seed
+                )
+                row = placement.op_chip.tolist()
+                assert holds(row), (user, tie, row)
+                met.add(tuple(row))
+            assert len(met) > 3
+
+
+def test_same_state_same_walk(make_problem, make_rows):
+    """The random state decides the walk, and nothing else does."""
+    rng = np.random.default_rng(0)
+    ((problem, start, cost),) = starts(
+        rng, make_problem, make_rows, 1, num_chips=4, max_ops=60
+    )
+    walks = [
+        anneal(problem, start, cost, seed=seed)[0].op_chip.tolist()
+        for seed in (5, 5, 6)
+    ]
+    assert walks[0] == walks[1]
+    assert walks[0] != walks[2]
+
+
+def closure(problem, chip_of, n, *, up, limit=MAX_CLOSURE):
+    """Return the closure of block ``n`` as a list."""
+    placement = placement_of(problem, np.array(chip_of, dtype=np.int32))
+    group = np.empty(MAX_CLOSURE, dtype=np.int32)
+    size = closure_of(n, up, limit, placement, problem.blocks.arrays, group)
+    return group[:size].tolist()
+
+
+def test_closures(make_package):
+    """What moves along: descendants going up, ancestors going down, on one chip."""
+    # source 0 -> arms 1, 2, 3 -> sink 4; arm 3 and the sink stand on chip 1.
+    problem = Problem(diamond(3), make_package(2))
+    chip_of = [0, 0, 0, 1, 1]
+    assert closure(problem, chip_of, 0, up=True) == [2, 1, 0]
+    assert closure(problem, chip_of, 1, up=True) == [1]
+    assert closure(problem, chip_of, 4, up=False) == [3, 4]
+    assert closure(problem, chip_of, 3, up=False) == [3]
+    assert closure(problem, [0] * 5, 4, up=False) == [0, 1, 2, 3, 4]
+    assert closure(problem, [0] * 5, 4, up=False, limit=4) == []

@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import typer
@@ -61,7 +61,9 @@ def column_widths(lines: Sequence[Sequence[str]]) -> list[int]:
 
 def note(line: str) -> None:
     """Print a line of progress or of the log, on stderr."""
-    typer.echo(line, err=True)
+    # That nobody reads the log any more is no reason to end a search.
+    with suppress(BrokenPipeError):
+        typer.echo(line, err=True)
 
 
 class Progress:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import io
+import os
 import sys
 from typing import Annotated, Any, NoReturn
 
@@ -20,6 +20,8 @@ from mcmpart.errors import McmpartError
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+READER_GONE = 141
+"""What a shell gives a command that SIGPIPE ended, as in ``mcmpart inspect | head``."""
 
 
 class _Commands(TyperGroup):
@@ -39,9 +41,11 @@ class _Commands(TyperGroup):
                 "machine or a smaller model",
                 BAD_INPUT,
             )
+        except BrokenPipeError:
+            _drop_output()
+            raise typer.Exit(READER_GONE) from None
         except OSError as error:
-            # A reader that went away (| head) is left to typer, which ends in silence.
-            if error.errno == errno.EPIPE or error.filename is None:
+            if error.filename is None:
                 raise
             _fail(
                 f"cannot use {error.filename}: {error.strerror}; check the name and "
@@ -103,3 +107,9 @@ def _top(
 def _fail(sentence: str, exit_code: int) -> NoReturn:
     typer.echo(f"error: {sentence}", err=True)
     raise typer.Exit(exit_code)
+
+
+def _drop_output() -> None:
+    """Send what is left in the buffer nowhere, so that the exit is silent too."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mcmpart.cli._console import (
-    Progress,
-    log_on_stderr,
-    note,
-    print_json,
-    print_table,
-)
+from mcmpart.cli._console import log_on_stderr, print_json, print_table
+from mcmpart.cli._job import SearchOptions, TaskOptions, run
 from mcmpart.cli._options import (
     METHODS,
     DimOption,
@@ -35,40 +31,17 @@ from mcmpart.cli.verify import checked
 from mcmpart.errors import InputError, McmpartError
 
 if TYPE_CHECKING:
-    from mcmpart.frontends.load import ImportResult
-    from mcmpart.graph import Graph
-    from mcmpart.partition import Partition
     from mcmpart.plan import Plan
-    from mcmpart.problem import Problem
     from mcmpart.solve import Result
+
+MAX_WORKERS = 1024
+"""More threads than any machine has cores for are a slip of the finger."""
 
 
 class InterruptedSearchError(McmpartError):
     """Ctrl-C came before there was a plan (exit code 130)."""
 
     exit_code = 130
-
-
-@dataclass(frozen=True, slots=True)
-class _ProblemOptions:
-    package: str
-    chips: int | None
-    precision: str
-    pins: dict[str, int]
-    together: tuple[tuple[str, ...], ...]
-    apart: tuple[tuple[str, str], ...]
-    all_chips: bool
-    start: Path | None
-
-
-@dataclass(frozen=True, slots=True)
-class _SearchOptions:
-    method: str
-    time_s: float
-    evaluations: int | None
-    gap: float
-    seed: int
-    workers: int | None
 
 
 def partition_command(
@@ -99,10 +72,17 @@ def partition_command(
         float,
         typer.Option(help="Stop at this distance from the bound; 0.01 is 1 %."),
     ] = 0.01,
-    seed: Annotated[int, typer.Option(help="Decides every random choice.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Decides every random choice.")
+    ] = 0,
     workers: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Threads. Default: one per core."),
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=MAX_WORKERS,
+            help="Threads. Default: one per core.",
+        ),
     ] = None,
     dim: DimOption = None,
     precision: Annotated[
@@ -159,8 +139,7 @@ def partition_command(
     it, what limits the throughput, and what was assumed. Ctrl-C keeps the best plan.
     """
     options = ModelOptions.parse(model, dim, op_cost, strict, from_format)
-    search = _SearchOptions(method, time, evaluations, gap, seed, workers)
-    task = _ProblemOptions(
+    task = TaskOptions(
         package=package,
         chips=chips,
         precision=precision,
@@ -170,13 +149,11 @@ def partition_command(
         all_chips=all_chips,
         start=start,
     )
+    search = SearchOptions(method, time, evaluations, gap, seed, workers)
     folder = _default_folder(model) if output is None else output
     _check_folder(folder)
     with _interruptible(), log_on_stderr():
-        imported = options.read()
-        _show_import(imported)
-        problem, first = _problem(imported.graph, task)
-        result = _search(problem, first, search)
+        result = run(options, task, search)
     plan = _write(result, folder, options)
     if as_json:
         print_json({**plan.model_dump(), "folder": str(folder)})
@@ -203,11 +180,13 @@ def _check_folder(folder: Path) -> None:
             f"cannot write the plan into {folder}: {there} is a file; choose another "
             "folder with -o"
         )
-    if not os.access(there, os.W_OK | os.X_OK):
+    try:
+        tempfile.TemporaryFile(dir=there).close()
+    except OSError as error:
         raise InputError(
-            f"cannot write the plan into {folder}: {there} does not let you; choose "
-            "another folder with -o"
-        )
+            f"cannot write the plan into {folder}: {error.strerror}; choose another "
+            "folder with -o"
+        ) from error
 
 
 @contextmanager
@@ -220,61 +199,24 @@ def _interruptible() -> Iterator[None]:
         ) from error
 
 
-def _show_import(imported: ImportResult) -> None:
-    # Op kinds are what `inspect` is for; the plan's assumptions end on stdout.
-    short = replace(imported.report, ops_of_kind=(), assumptions=())
-    for line in short.lines():
-        note(line)
-
-
-def _problem(
-    graph: Graph, options: _ProblemOptions
-) -> tuple[Problem, Partition | None]:
-    from mcmpart.cli._start import partition_of
-    from mcmpart.hardware import load_package
-    from mcmpart.plan import read_plan
-    from mcmpart.problem import Problem, UserRules
-
-    package = load_package(options.package)
-    if options.chips is not None:
-        package = package.with_chips(options.chips)
-    plan = None if options.start is None else read_plan(options.start)
-    user = UserRules(options.pins, options.together, options.apart, options.all_chips)
-    problem = Problem(
-        graph,
-        package,
-        precision=options.precision,
-        user=user,
-        # The plan to start from was made with some ops replicated: with the same ones.
-        replica_threshold=plan.search.settings.replica_threshold if plan else None,
-    )
-    return problem, partition_of(plan, problem.graph) if plan else None
-
-
-def _search(
-    problem: Problem, start: Partition | None, options: _SearchOptions
-) -> Result:
-    from mcmpart.solve import solve
-
-    return solve(
-        problem,
-        method=options.method,
-        time_s=options.time_s,
-        evaluations=options.evaluations,
-        gap=options.gap,
-        seed=options.seed,
-        workers=options.workers,
-        start=start,
-        on_improvement=Progress(),
-    )
-
-
 def _write(result: Result, folder: Path, options: ModelOptions) -> Plan:
     from mcmpart.plan import ImportSettings, write_result
     from mcmpart.verify import verify_plan
 
-    write_result(result, folder, ImportSettings(options.dims, options.op_costs))
+    settings = ImportSettings(options.dims, options.op_costs)
+    with _undisturbed():
+        write_result(result, folder, settings)
     return verify_plan(folder)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ignore Ctrl-C: a second one must not lose the plan that the first one kept."""
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _show(result: Result, plan: Plan, folder: Path) -> None:

@@ -10,12 +10,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcmpart._jit import jit
+from mcmpart._jit import jit, leaf
 from mcmpart.blocks import BlockArrays, LiveArrays
 from mcmpart.graph.graph import Bool, Float64, Int32, Int64
 from mcmpart.problem import PackageArrays
 
 UInt64 = NDArray[np.uint64]
+
+EVERY_CHIP = np.uint64(2**64 - 1)
+"""A mask with the bit of every chip set."""
 
 
 class Loads(NamedTuple):
@@ -48,13 +51,13 @@ class Loads(NamedTuple):
     arcs: UInt64
 
 
-@jit
+@leaf
 def bit(chip: int) -> np.uint64:
     """Return a mask with the bit of ``chip`` set."""
     return np.uint64(1) << np.uint64(chip)
 
 
-@jit
+@leaf
 def sum_blocks(
     chip_of: Int32, blocks: BlockArrays, chip_class: Int32, loads: Loads
 ) -> bool:
@@ -97,7 +100,7 @@ def sum_blocks(
     return True
 
 
-@jit
+@leaf
 def sum_tensors(chip_of: Int32, blocks: BlockArrays, relay: bool, loads: Loads) -> bool:
     """Add the traffic of every cut tensor; False if an edge goes to a lower chip.
 
@@ -235,7 +238,7 @@ def needed_replicas(op_chip: Int32, live: LiveArrays, replica_last: Int32) -> UI
     return need
 
 
-@jit
+@leaf
 def _run_replica(
     op: int, chip: int, live: LiveArrays, replica_last: Int32, now: Int64, peak: Int64
 ) -> None:
@@ -251,7 +254,7 @@ def _run_replica(
             now[chip] -= live.tensor_bytes[live.write[i]]
 
 
-@jit
+@leaf
 def user_rules_hold(chip_of: Int32, blocks: BlockArrays) -> bool:
     """Return whether pins, together and apart hold for ``chip_of`` ``[N] int32``."""
     for n in range(chip_of.size):
@@ -266,7 +269,7 @@ def user_rules_hold(chip_of: Int32, blocks: BlockArrays) -> bool:
     return True
 
 
-@jit
+@leaf
 def chips_are_used(num_blocks: Int64, all_chips: bool) -> bool:
     """Return whether the used chips are a prefix (and, if asked, all of them)."""
     for c in range(num_blocks.size):
@@ -277,7 +280,7 @@ def chips_are_used(num_blocks: Int64, all_chips: bool) -> bool:
     return True
 
 
-@jit
+@leaf
 def bottleneck_of(loads: Loads, package: PackageArrays) -> float:
     """Return the time of the slowest stage or hop in seconds."""
     bottleneck = 0.0
@@ -299,17 +302,22 @@ def bottleneck_of(loads: Loads, package: PackageArrays) -> float:
 
 @jit
 def memory_fits(
-    loads: Loads, op_chip: Int32, live: LiveArrays, memory_bytes: Int64
+    loads: Loads,
+    op_chip: Int32,
+    live: LiveArrays,
+    memory_bytes: Int64,
+    wanted: np.uint64,
 ) -> bool:
-    """Return whether weights, double buffers and live tensors fit each chip.
+    """Return whether weights, double buffers and live tensors fit each wanted chip.
 
     The live tensors are at most all that the chip writes; only where that bound does
     not settle the matter, the exact peaks are computed.
     """
     unsettled = np.uint64(0)
     for c in range(memory_bytes.size):
-        room = memory_bytes[c] - loads.weight_bytes[c]
-        room -= 2 * (loads.in_bytes[c] + loads.out_bytes[c])
+        if not wanted & bit(c):
+            continue
+        room = _room_bytes(c, loads, memory_bytes)
         if room < 0:
             return False
         if loads.written_bytes[c] + live.replica_bytes > room:
@@ -318,11 +326,17 @@ def memory_fits(
         return True
     peak_live(op_chip, live, unsettled, loads.peak_live_bytes)
     for c in range(memory_bytes.size):
-        buffers = 2 * (loads.in_bytes[c] + loads.out_bytes[c])
-        demand = loads.weight_bytes[c] + buffers + loads.peak_live_bytes[c]
-        if demand > memory_bytes[c]:
+        room = _room_bytes(c, loads, memory_bytes)
+        if unsettled & bit(c) and loads.peak_live_bytes[c] > room:
             return False
     return True
+
+
+@leaf
+def _room_bytes(c: int, loads: Loads, memory_bytes: Int64) -> int:
+    """Return what weights and double buffers leave of a chip's memory."""
+    buffers = 2 * (loads.in_bytes[c] + loads.out_bytes[c])
+    return memory_bytes[c] - loads.weight_bytes[c] - buffers
 
 
 @jit
@@ -362,9 +376,11 @@ def judge(
     if package.triangle:
         valid = valid and triangle_holds(loads.arcs)
     if package.memory:
-        valid = valid and memory_fits(loads, op_chip, live, package.memory_bytes)
+        valid = valid and memory_fits(
+            loads, op_chip, live, package.memory_bytes, EVERY_CHIP
+        )
     if always_live:
-        peak_live(op_chip, live, ~np.uint64(0), loads.peak_live_bytes)
+        peak_live(op_chip, live, EVERY_CHIP, loads.peak_live_bytes)
     return bottleneck_of(loads, package), valid
 
 

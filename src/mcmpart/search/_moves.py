@@ -1,8 +1,9 @@
-"""Compiled local search: a placement that changes by one block at a time.
+"""Compiled local search: a placement that changes by small moves.
 
-A move takes a block to the chip before or after its own, and touches the loads of
-those two chips and of the hop between them only: O(degree) whatever the size of the
-graph. The plain twin is a full evaluation after each move (tests/search).
+A move takes a block, with what depends on it there, to the chip before or after its
+own, and touches the loads of those two chips and of the hop between them only:
+O(degree) for each block whatever the size of the graph. The plain twin is a full
+evaluation after each move (tests/search).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcmpart._jit import jit
+from mcmpart._jit import jit, leaf
 from mcmpart._rng import next_below, next_unit
 from mcmpart.blocks import BlockArrays, LiveArrays
 from mcmpart.evaluate._kernels import (
@@ -28,6 +29,9 @@ from mcmpart.graph.graph import Int32, Int64
 from mcmpart.problem import PackageArrays
 
 UInt64 = NDArray[np.uint64]
+
+MAX_CLOSURE = 32
+"""Most blocks that move at once."""
 
 
 class Placement(NamedTuple):
@@ -45,9 +49,9 @@ class Placement(NamedTuple):
         ``[J, C] int32``: users of each shared item on each chip.
     arc_tensors
         ``[C, C] int32``: tensors that make the arc a -> b of the chip graph.
-    members, slot
-        ``[C, N]`` and ``[N] int32``: the blocks of each chip in no order, and the
-        place of each block in that list.
+    members, num_members, slot
+        ``[C, N]``, ``[C]`` and ``[N] int32``: the blocks of each chip in no order, how
+        many they are, and the place of each block in that list.
     loads
         As :class:`Loads`, always those of ``chip_of``.
     """
@@ -59,6 +63,7 @@ class Placement(NamedTuple):
     users: Int32
     arc_tensors: Int32
     members: Int32
+    num_members: Int32
     slot: Int32
     loads: Loads
 
@@ -107,79 +112,121 @@ def new_placement(
         users,
         arc_tensors,
         members,
+        size,
         slot,
         loads,
     )
 
 
-@jit
-def dataflow_allows(n: int, to: int, placement: Placement, blocks: BlockArrays) -> bool:
-    """Return whether block ``n`` may stand on chip ``to`` as far as its edges go."""
-    if to < placement.chip_of[n]:
-        for i in range(blocks.read_ptr[n], blocks.read_ptr[n + 1]):
-            producer = blocks.tensor_producer[blocks.read[i]]
-            if placement.chip_of[producer] > to:
-                return False
-        return True
-    before = bit(to) - np.uint64(1)
-    for i in range(blocks.write_ptr[n], blocks.write_ptr[n + 1]):
-        if placement.reader_chips[blocks.write[i]] & before:
-            return False
-    return True
-
-
-@jit
-def _count_tensor(
-    t: int,
-    source: int,
-    low: int,
-    sign: int,
+@leaf
+def closure_of(
+    n: int,
+    up: bool,
+    limit: int,
     placement: Placement,
     blocks: BlockArrays,
+    group: Int32,
+) -> int:
+    """Write what must move along with block ``n`` to the next chip up, or down.
+
+    Going up that is ``n`` with its descendants on its own chip, going down with its
+    ancestors there: then no edge is turned around.
+
+    Parameters
+    ----------
+    group
+        ``[limit] int32``, written: the closure in an order in which its blocks can
+        move one by one (last readers first going up, first producers first going down).
+
+    Returns
+    -------
+    int
+        Size of the closure, or 0 if it has more than ``limit`` blocks.
+    """
+    chip = placement.chip_of[n]
+    group[0] = n
+    size = 1
+    done = 0
+    while done < size:
+        member = group[done]
+        done += 1
+        if up:
+            first, past = blocks.succ_ptr[member], blocks.succ_ptr[member + 1]
+        else:
+            first, past = blocks.pred_ptr[member], blocks.pred_ptr[member + 1]
+        for i in range(first, past):
+            other = blocks.succ[i] if up else blocks.pred[i]
+            if placement.chip_of[other] != chip:
+                continue
+            known = False
+            for j in range(size):
+                known |= group[j] == other
+            if known:
+                continue
+            if size == limit:
+                return 0
+            group[size] = other
+            size += 1
+    for i in range(1, size):
+        member = group[i]
+        j = i
+        while j > 0 and (group[j - 1] < member) == up:
+            group[j] = group[j - 1]
+            j -= 1
+        group[j] = member
+    return size
+
+
+@leaf
+def _count_tensor(
+    size: int,
+    is_output: bool,
+    chips: np.uint64,
+    source: int,
+    low: int,
     relay: bool,
+    in_bytes: Int64,
+    out_bytes: Int64,
+    hop_bytes: Int64,
 ) -> None:
-    """Add (+1) or take away (-1) tensor ``t`` on two neighbours and their hop."""
-    size = sign * blocks.tensor_bytes[t]
-    loads = placement.loads
-    chips = placement.reader_chips[t]
-    beyond_source = ~((bit(source) << np.uint64(1)) - np.uint64(1))
-    crossing = chips & beyond_source
+    """Add a tensor's traffic on chips ``low`` and ``low + 1`` and on the hop between.
+
+    ``size`` is its bytes, negative to take it away; ``chips`` those that read it;
+    ``source`` the one that writes it. The last three are written.
+    """
+    crossing = (chips >> np.uint64(source)) >> np.uint64(1)
     if not crossing:
         return
-    if not blocks.tensor_is_output[t] and (source == low or source == low + 1):
-        loads.out_bytes[source] += size
-    for c in range(low, low + 2):
-        if c <= source:
-            continue
-        here = (crossing & bit(c)) != 0
-        further = (crossing & ~((bit(c) << np.uint64(1)) - np.uint64(1))) != 0
-        relayed = relay and further
-        if here or relayed:
-            loads.in_bytes[c] += size
+    if not is_output and (source == low or source == low + 1):
+        out_bytes[source] += size
+    for c in range(max(low, source + 1), low + 2):
+        beyond = (chips >> np.uint64(c)) >> np.uint64(1)
+        relayed = relay and beyond != 0
+        if relayed or chips & bit(c):
+            in_bytes[c] += size
         if relayed:
-            loads.out_bytes[c] += size
-    above = ~((bit(low) << np.uint64(1)) - np.uint64(1))
-    if source <= low and crossing & above:
-        loads.hop_bytes[low] += size
+            out_bytes[c] += size
+    if source <= low and (chips >> np.uint64(low)) >> np.uint64(1):
+        hop_bytes[low] += size
 
 
-@jit
-def _change_arc(a: int, b: int, by: int, placement: Placement) -> bool:
+@leaf
+def _change_arc(a: int, b: int, by: int, arc_tensors: Int32, arcs: UInt64) -> bool:
     """Count a tensor of the arc a -> b; True if the arc appears or disappears."""
     if a == b:
         return False
-    before = placement.arc_tensors[a, b]
-    placement.arc_tensors[a, b] = before + by
+    before = arc_tensors[a, b]
+    arc_tensors[a, b] = before + by
     if before == 0:
-        placement.loads.arcs[a] |= bit(b)
+        arcs[a] |= bit(b)
         return True
     if before + by == 0:
-        placement.loads.arcs[a] &= ~bit(b)
+        arcs[a] &= ~bit(b)
         return True
     return False
 
 
-@jit
+@leaf
 def move(
     n: int,
     to: int,
@@ -189,18 +236,13 @@ def move(
 ) -> bool:
     """Take block ``n`` to the neighbouring chip ``to``; True if the chip graph changed.
 
-    Everything but ``op_chip``, ``members`` and ``slot`` follows; the move is undone by
-    the opposite one.
+    The member lists and ``op_chip`` are left to :func:`list_group`; the move is undone
+    by the opposite one.
     """
     source = placement.chip_of[n]
     low = min(source, to)
-    relay = package.relay
-    for i in range(blocks.read_ptr[n], blocks.read_ptr[n + 1]):
-        t = blocks.read[i]
-        producer = placement.chip_of[blocks.tensor_producer[t]]
-        _count_tensor(t, producer, low, -1, placement, blocks, relay)
-    for i in range(blocks.write_ptr[n], blocks.write_ptr[n + 1]):
-        _count_tensor(blocks.write[i], source, low, -1, placement, blocks, relay)
+    _count_tensors(n, low, -1, placement, blocks, package.relay)
+    arc_tensors, arcs = placement.arc_tensors, placement.loads.arcs
     changed = False
     for i in range(blocks.read_ptr[n], blocks.read_ptr[n + 1]):
         t = blocks.read[i]
@@ -208,72 +250,123 @@ def move(
         placement.readers[t, source] -= 1
         if placement.readers[t, source] == 0:
             placement.reader_chips[t] &= ~bit(source)
-            changed |= _change_arc(producer, source, -1, placement)
+            changed |= _change_arc(producer, source, -1, arc_tensors, arcs)
         placement.readers[t, to] += 1
         if placement.readers[t, to] == 1:
             placement.reader_chips[t] |= bit(to)
-            changed |= _change_arc(producer, to, 1, placement)
+            changed |= _change_arc(producer, to, 1, arc_tensors, arcs)
     for i in range(blocks.write_ptr[n], blocks.write_ptr[n + 1]):
-        chips = placement.reader_chips[blocks.write[i]]
-        for c in range(low, package.chip_class.size):
-            if chips & bit(c):
-                changed |= _change_arc(source, c, -1, placement)
-                changed |= _change_arc(to, c, 1, placement)
+        chips = placement.reader_chips[blocks.write[i]] >> np.uint64(low)
+        c = low
+        while chips:
+            if chips & np.uint64(1):
+                changed |= _change_arc(source, c, -1, arc_tensors, arcs)
+                changed |= _change_arc(to, c, 1, arc_tensors, arcs)
+            chips >>= np.uint64(1)
+            c += 1
     placement.chip_of[n] = to
-    for i in range(blocks.read_ptr[n], blocks.read_ptr[n + 1]):
-        t = blocks.read[i]
-        producer = placement.chip_of[blocks.tensor_producer[t]]
-        _count_tensor(t, producer, low, 1, placement, blocks, relay)
-    for i in range(blocks.write_ptr[n], blocks.write_ptr[n + 1]):
-        _count_tensor(blocks.write[i], to, low, 1, placement, blocks, relay)
-    _move_own(n, source, -1, placement, blocks, package)
-    _move_own(n, to, 1, placement, blocks, package)
+    _count_tensors(n, low, 1, placement, blocks, package.relay)
+    _move_own(n, source, to, placement, blocks, package.chip_class)
     return changed
 
 
-@jit
-def _move_own(
+@leaf
+def _count_tensors(
     n: int,
-    c: int,
+    low: int,
     sign: int,
     placement: Placement,
     blocks: BlockArrays,
-    package: PackageArrays,
+    relay: bool,
 ) -> None:
-    """Add (+1) or take away (-1) block ``n``'s own costs and items on chip ``c``."""
+    """Add (+1) or take away (-1) what block ``n`` reads and writes."""
     loads = placement.loads
-    k = package.chip_class[c]
-    loads.compute_s[c] += sign * blocks.block_s[k, n]
-    loads.in_bytes[c] += sign * blocks.host_bytes[n]
-    loads.out_bytes[c] += sign * blocks.output_bytes[n]
-    loads.weight_bytes[c] += sign * blocks.weight_bytes[n]
-    loads.written_bytes[c] += sign * blocks.written_bytes[n]
-    loads.num_blocks[c] += sign
+    in_bytes, out_bytes, hop_bytes = loads.in_bytes, loads.out_bytes, loads.hop_bytes
+    for i in range(blocks.read_ptr[n], blocks.read_ptr[n + 1]):
+        t = blocks.read[i]
+        _count_tensor(
+            sign * blocks.tensor_bytes[t],
+            blocks.tensor_is_output[t],
+            placement.reader_chips[t],
+            placement.chip_of[blocks.tensor_producer[t]],
+            low,
+            relay,
+            in_bytes,
+            out_bytes,
+            hop_bytes,
+        )
+    for i in range(blocks.write_ptr[n], blocks.write_ptr[n + 1]):
+        t = blocks.write[i]
+        _count_tensor(
+            sign * blocks.tensor_bytes[t],
+            blocks.tensor_is_output[t],
+            placement.reader_chips[t],
+            placement.chip_of[n],
+            low,
+            relay,
+            in_bytes,
+            out_bytes,
+            hop_bytes,
+        )
+
+
+@leaf
+def _move_own(
+    n: int,
+    source: int,
+    to: int,
+    placement: Placement,
+    blocks: BlockArrays,
+    chip_class: Int32,
+) -> None:
+    """Move block ``n``'s own costs and its shared items from ``source`` to ``to``."""
+    loads = placement.loads
+    loads.compute_s[source] -= blocks.block_s[chip_class[source], n]
+    loads.compute_s[to] += blocks.block_s[chip_class[to], n]
+    loads.in_bytes[source] -= blocks.host_bytes[n]
+    loads.in_bytes[to] += blocks.host_bytes[n]
+    loads.out_bytes[source] -= blocks.output_bytes[n]
+    loads.out_bytes[to] += blocks.output_bytes[n]
+    loads.weight_bytes[source] -= blocks.weight_bytes[n]
+    loads.weight_bytes[to] += blocks.weight_bytes[n]
+    loads.written_bytes[source] -= blocks.written_bytes[n]
+    loads.written_bytes[to] += blocks.written_bytes[n]
+    loads.num_blocks[source] -= 1
+    loads.num_blocks[to] += 1
     for i in range(blocks.item_ptr[n], blocks.item_ptr[n + 1]):
         j = blocks.item[i]
-        placement.users[j, c] += sign
-        count = placement.users[j, c]
-        if (sign > 0 and count == 1) or (sign < 0 and count == 0):
-            loads.compute_s[c] += sign * blocks.item_s[k, j]
-            loads.in_bytes[c] += sign * blocks.item_host_bytes[j]
-            loads.weight_bytes[c] += sign * blocks.item_weight_bytes[j]
+        placement.users[j, source] -= 1
+        if placement.users[j, source] == 0:
+            loads.compute_s[source] -= blocks.item_s[chip_class[source], j]
+            loads.in_bytes[source] -= blocks.item_host_bytes[j]
+            loads.weight_bytes[source] -= blocks.item_weight_bytes[j]
+        placement.users[j, to] += 1
+        if placement.users[j, to] == 1:
+            loads.compute_s[to] += blocks.item_s[chip_class[to], j]
+            loads.in_bytes[to] += blocks.item_host_bytes[j]
+            loads.weight_bytes[to] += blocks.item_weight_bytes[j]
 
 
-@jit
-def _list_move(
-    n: int, source: int, to: int, placement: Placement, blocks: BlockArrays
+@leaf
+def list_group(
+    size: int, source: int, placement: Placement, blocks: BlockArrays, group: Int32
 ) -> None:
-    """Bring ``members``, ``slot`` and ``op_chip`` up to date after a move."""
-    last = placement.members[source, placement.loads.num_blocks[source]]
-    placement.members[source, placement.slot[n]] = last
-    placement.slot[last] = placement.slot[n]
-    placement.slot[n] = placement.loads.num_blocks[to] - 1
-    placement.members[to, placement.slot[n]] = n
-    for i in range(blocks.member_ptr[n], blocks.member_ptr[n + 1]):
-        placement.op_chip[blocks.member[i]] = to
+    """Bring member lists and ``op_chip`` up to date after a group left ``source``."""
+    for i in range(size):
+        n = group[i]
+        to = placement.chip_of[n]
+        placement.num_members[source] -= 1
+        last = placement.members[source, placement.num_members[source]]
+        placement.members[source, placement.slot[n]] = last
+        placement.slot[last] = placement.slot[n]
+        placement.slot[n] = placement.num_members[to]
+        placement.members[to, placement.slot[n]] = n
+        placement.num_members[to] += 1
+        for j in range(blocks.member_ptr[n], blocks.member_ptr[n + 1]):
+            placement.op_chip[blocks.member[j]] = to
 
 
-@jit
+@leaf
 def stage_of(c: int, loads: Loads, package: PackageArrays) -> float:
     """Return the stage time of chip ``c``."""
     transfer_s = (loads.in_bytes[c] + loads.out_bytes[c]) / package.io_bytes_per_s[c]
@@ -282,7 +375,7 @@ def stage_of(c: int, loads: Loads, package: PackageArrays) -> float:
     return max(loads.compute_s[c], transfer_s)
 
 
-@jit
+@leaf
 def hop_of(hop: int, loads: Loads, package: PackageArrays) -> float:
     """Return the time of a hop, 0 where links do not limit."""
     if not package.link_limit:
@@ -290,13 +383,13 @@ def hop_of(hop: int, loads: Loads, package: PackageArrays) -> float:
     return loads.hop_bytes[hop] / package.hop_bytes_per_s[hop]
 
 
-@jit
+@leaf
 def _excess(value_s: float, target_s: float) -> float:
     over = max(value_s - target_s, 0.0) / target_s
     return over * over
 
 
-@jit
+@leaf
 def pair_energy(
     low: int, target_s: float, loads: Loads, package: PackageArrays
 ) -> float:
@@ -308,7 +401,7 @@ def pair_energy(
     )
 
 
-@jit
+@leaf
 def slowest(loads: Loads, package: PackageArrays) -> tuple[float, int]:
     """Return the bottleneck in seconds and a chip it concerns."""
     worst_s = -1.0
@@ -324,51 +417,80 @@ def slowest(loads: Loads, package: PackageArrays) -> tuple[float, int]:
     return worst_s, where
 
 
-@jit
+@leaf
 def _chips_allow(
-    source: int, to: int, num_blocks: Int64, package: PackageArrays, all_chips: bool
+    source: int,
+    to: int,
+    size: int,
+    num_blocks: Int64,
+    package: PackageArrays,
+    all_chips: bool,
 ) -> bool:
-    """Return whether the used chips may change as this move would change them.
+    """Return whether the used chips may change as a move of ``size`` would change them.
 
-    Under ``relay`` chips open and close at the end only, where nothing is relayed, and
-    a chip that was left empty below the end stays so.
+    Under ``no_skip`` and ``relay`` chips open and close at the end only, where nothing
+    is relayed, and a chip that was left empty below the end stays so.
     """
-    if num_blocks[source] > 1 and num_blocks[to] > 0:
-        return True
-    if all_chips and num_blocks[source] == 1:
+    empties = num_blocks[source] == size
+    opens = num_blocks[to] == 0
+    if empties and all_chips:
         return False
-    if not (package.no_skip or package.relay):
+    if not (empties or opens) or not (package.no_skip or package.relay):
         return True
-    if num_blocks[source] == 1:
-        if to > source or num_blocks[to] == 0:
-            return False
-        for c in range(source + 1, num_blocks.size):
-            if num_blocks[c] > 0:
-                return False
-        return True
-    if to < source:
+    if empties and (opens or to > source):
         return False
-    for c in range(to, num_blocks.size):
+    if opens and to < source:
+        return False
+    for c in range(max(source, to) + 1, num_blocks.size):
         if num_blocks[c] > 0:
             return False
     return True
 
 
-@jit
-def _apart_allows(n: int, to: int, placement: Placement, blocks: BlockArrays) -> bool:
+@leaf
+def _user_allows(
+    size: int, to: int, placement: Placement, blocks: BlockArrays, group: Int32
+) -> bool:
+    """Return whether no pin holds a block of the group, and none to be apart is met."""
+    for i in range(size):
+        if blocks.pin[group[i]] >= 0:
+            return False
     for i in range(blocks.apart.shape[0]):
         a, b = blocks.apart[i, 0], blocks.apart[i, 1]
-        if (a == n and placement.chip_of[b] == to) or (
-            b == n and placement.chip_of[a] == to
+        a_moves = False
+        b_moves = False
+        for j in range(size):
+            a_moves |= group[j] == a
+            b_moves |= group[j] == b
+        if a_moves and b_moves:
+            return False
+        if (a_moves and placement.chip_of[b] == to) or (
+            b_moves and placement.chip_of[a] == to
         ):
             return False
     return True
 
 
+@leaf
+def move_group(
+    size: int,
+    to: int,
+    placement: Placement,
+    blocks: BlockArrays,
+    package: PackageArrays,
+    group: Int32,
+) -> bool:
+    """Move a closure block by block; True if the chip graph changed."""
+    changed = False
+    for i in range(size):
+        changed |= move(group[i], to, placement, blocks, package)
+    return changed
+
+
 @jit
 def anneal_moves(
     placement: Placement,
-    num_moves: int,
+    budget: int,
     target_s: float,
     hot: float,
     cold: float,
@@ -379,7 +501,7 @@ def anneal_moves(
     package: PackageArrays,
     best: Int32,
 ) -> tuple[float, int]:
-    """Try ``num_moves`` random moves; keep the best valid placement met.
+    """Anneal by random closures until ``budget`` is spent; keep the best one met.
 
     The energy is the sum over chips and hops of (max(0, load - target) / target)^2;
     a move that raises it is taken with probability exp(-rise / temperature), which
@@ -390,61 +512,71 @@ def anneal_moves(
     ----------
     placement
         Valid; changed.
+    budget
+        Blocks looked at, whether moved or not: a measure of time that does not depend
+        on the machine.
     state
         ``[1] uint64``, the random state; changed.
     best
-        ``[V] int32``, written with the best placement.
+        ``[V] int32``, written with the best valid placement.
 
     Returns
     -------
     bottleneck_s, num_costed
-        That of ``best``, and how many moves were legal and so costed.
+        That of ``best``, and how many moves of single blocks were costed.
     """
     num_chips = package.chip_class.size
     loads = placement.loads
     best_s, worst = slowest(loads, package)
     best[:] = placement.op_chip
+    group = np.empty(MAX_CLOSURE, dtype=np.int32)
     num_costed = 0
-    cooling = (cold / hot) ** (1.0 / max(num_moves, 1))
-    temperature = hot
-    for _ in range(num_moves):
-        temperature *= cooling
+    spent = 0
+    while spent < budget:
+        spent += 1
         source = worst
         if next_below(state, 2) == 0:
             source = next_below(state, num_chips)
-        if loads.num_blocks[source] == 0:
+        to = source + 2 * next_below(state, 2) - 1
+        if loads.num_blocks[source] == 0 or to < 0 or to >= num_chips:
             continue
         n = placement.members[source, next_below(state, loads.num_blocks[source])]
-        to = source + 2 * next_below(state, 2) - 1
-        if to < 0 or to >= num_chips or blocks.pin[n] >= 0:
-            continue
-        if not (
-            dataflow_allows(n, to, placement, blocks)
-            and _chips_allow(source, to, loads.num_blocks, package, all_chips)
-            and _apart_allows(n, to, placement, blocks)
+        limit = 1 + next_below(state, MAX_CLOSURE)
+        size = closure_of(n, to > source, limit, placement, blocks, group)
+        spent += size
+        if (
+            size == 0
+            or not _chips_allow(source, to, size, loads.num_blocks, package, all_chips)
+            or not _user_allows(size, to, placement, blocks, group)
         ):
             continue
-        num_costed += 1
+        num_costed += size
         low = min(source, to)
         before = pair_energy(low, target_s, loads, package)
         compute_low, compute_high = loads.compute_s[low], loads.compute_s[low + 1]
-        changed = move(n, to, placement, blocks, package)
+        changed = move_group(size, to, placement, blocks, package, group)
         rise = pair_energy(low, target_s, loads, package) - before
+        temperature = hot * (cold / hot) ** (spent / budget)
         taken = rise <= 0 or next_unit(state) < np.exp(-rise / temperature)
         if taken and package.triangle and changed:
             taken = triangle_holds(loads.arcs)
         if taken:
-            _list_move(n, source, to, placement, blocks)
-            if package.memory:
-                taken = memory_fits(
-                    loads, placement.op_chip, live, package.memory_bytes
-                )
+            list_group(size, source, placement, blocks, group)
+            if package.memory and not memory_fits(
+                loads,
+                placement.op_chip,
+                live,
+                package.memory_bytes,
+                bit(low) | bit(low + 1),
+            ):
+                taken = False
         if not taken:
-            moved_back = placement.op_chip[blocks.first_op[n]] == to
-            move(n, source, placement, blocks, package)
-            loads.compute_s[low], loads.compute_s[low + 1] = compute_low, compute_high
-            if moved_back:
-                _list_move(n, to, source, placement, blocks)
+            listed = placement.op_chip[blocks.first_op[n]] == to
+            move_group(size, source, placement, blocks, package, group[:size][::-1])
+            loads.compute_s[low] = compute_low
+            loads.compute_s[low + 1] = compute_high
+            if listed:
+                list_group(size, to, placement, blocks, group)
             continue
         bottleneck_s, worst = slowest(loads, package)
         if bottleneck_s < best_s:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mcmpart._jit import jit
+from mcmpart._jit import jit, leaf
 from mcmpart.blocks import BlockArrays
 from mcmpart.graph.graph import Bool, Float64, Int32, Int64
 from mcmpart.problem import PackageArrays
@@ -43,7 +43,7 @@ class Segment(NamedTuple):
     total: Int64
 
 
-@jit
+@leaf
 def clear(segment: Segment) -> None:
     """Empty ``segment``."""
     segment.compute_s[:] = 0.0
@@ -51,7 +51,7 @@ def clear(segment: Segment) -> None:
     segment.total[PIN] = NO_PIN
 
 
-@jit
+@leaf
 def grow(
     segment: Segment, start: int, at: int, blocks: BlockArrays, order: OrderArrays
 ) -> None:
@@ -94,7 +94,7 @@ def grow(
             total[PIN] = PIN_CLASH
 
 
-@jit
+@leaf
 def traffic_bytes(
     segment: Segment, start: int, end: int, relay: bool, order: OrderArrays
 ) -> int:
@@ -112,7 +112,7 @@ def traffic_bytes(
     return received + sent
 
 
-@jit
+@leaf
 def stage_seconds(
     segment: Segment, traffic: int, package: PackageArrays, stage_s: Float64
 ) -> None:
@@ -125,7 +125,7 @@ def stage_seconds(
             stage_s[k] = max(segment.compute_s[k], transfer_s)
 
 
-@jit
+@leaf
 def floor_seconds(
     segment: Segment, package: PackageArrays, io_bytes_per_s: float
 ) -> float:
@@ -138,7 +138,7 @@ def floor_seconds(
     return max(compute_s, transfer_s)
 
 
-@jit
+@leaf
 def cut_is_allowed(
     start: int, end: int, num_blocks: int, triangle: bool, order: OrderArrays
 ) -> bool:
@@ -239,7 +239,7 @@ def slice_rows(
     return start
 
 
-@jit
+@leaf
 def _open_chips(
     start: int,
     cutoff_s: float,

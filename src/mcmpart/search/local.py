@@ -11,15 +11,15 @@ from mcmpart.graph.graph import Int32
 from mcmpart.problem import Problem
 from mcmpart.search._moves import anneal_moves, new_placement
 from mcmpart.search.method import Evaluations, SearchMethod, Setting, no_rows
-from mcmpart.search.slice import Slice
+from mcmpart.search.slice import BETTER, Slice
 
 TARGETS = (0.95, 0.9, 0.98, 0.85)
 """Targets of the energy, as shares of the best value: each chain takes the next."""
 
 HOT = 3e-2
 COLD = 1e-5
-MOVES_PER_CALL = 40_000
-"""Moves a chain tries between two looks at the clock: some 40 ms."""
+BLOCKS_PER_CALL = 100_000
+"""Blocks a chain looks at between two looks at the clock: some 40 ms."""
 
 CALLS_PER_ROUND = 8
 """Calls over which a chain cools from HOT to COLD before it starts again."""
@@ -58,7 +58,7 @@ class Local:
         best, best_s = self._best, self._best_s
         with ThreadPoolExecutor(len(self._chains)) as pool:
             rows = list(pool.map(lambda chain: chain.run(best, best_s), self._chains))
-        better = [row for row, cost in rows if cost < best_s]
+        better = [row for row, cost in rows if cost < best_s * BETTER]
         return np.stack(better) if better else no_rows(self._problem)
 
     def observe(self, evaluations: Evaluations) -> None:
@@ -114,7 +114,7 @@ class _Chain:
         found = np.empty_like(best)
         cost, _ = anneal_moves(
             self._placement,
-            MOVES_PER_CALL,
+            BLOCKS_PER_CALL,
             self._target_s,
             hot,
             hot * fall,

@@ -168,6 +168,7 @@ def test_inner_shapes_need_no_value_info(tmp_path: Path) -> None:
         ([node("TopK", ["x", "k"], ["o", "i"])], "i", (3, 4)),
         ([node("Slice", ["x", "k", "k"], ["o"])], "o", (3, 4)),
         ([node("NonMaxSuppression", ["b", "p", "five"], ["o"])], "o", (10, 3)),
+        ([node("NonMaxSuppression", ["b", "p", "k"], ["o"])], "o", (16, 3)),
     ],
 )
 def test_data_dependent_sizes_have_a_bound(

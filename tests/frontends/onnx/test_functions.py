@@ -153,12 +153,12 @@ def test_each_call_reads_its_own_inputs(tmp_path: Path) -> None:
     neg = function("Minus", ["a"], ["b"], [node("Neg", ["a"], ["b"])])
     nodes = [
         node("Exp", ["x"], ["e"], "exp"),
-        node("Minus", ["x"], ["m"], "first", domain="loc"),
-        node("Minus", ["e"], ["n"], "second", domain="loc"),
+        node("Minus", ["e"], ["m"], "first", domain="loc"),
+        node("Minus", ["x"], ["n"], "second", domain="loc"),
         node("Add", ["m", "n"], ["y"], "add"),
     ]
     assert edges(read(model(tmp_path, nodes, [neg]))) == {
-        ("exp", "second"),
+        ("exp", "first"),
         ("first", "add"),
         ("second", "add"),
     }

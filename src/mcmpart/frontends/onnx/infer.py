@@ -80,30 +80,30 @@ def output_values(context: Context, node: Node) -> tuple[Value | None, ...]:
     if outputs is not None:
         return outputs
     found = _by_schema(context, node)
-    has_rule = found is not None
     if found is None:
         found = _by_rule(node)
+    return tuple(
+        _output(context, node, i, found) if name else None
+        for i, name in enumerate(node.proto.output)
+    )
+
+
+def _output(
+    context: Context, node: Node, position: int, found: dict[int, _Found] | None
+) -> Value:
+    """Return one output: as found, else as the file says, else its upper bound."""
+    name = str(node.proto.output[position])
+    inferred = None if found is None else found.get(position)
+    container, elem, shape = _annotated(node, name, inferred)
+    if container == "map":
+        shape = _first_shape(node)
+    static = context.dims.complete(name, shape)
+    if static is None and container != "sequence":
+        static = upper_bounds(context, node).get(position)
+    if static is None or not elem:
         has_rule = found is not None
-    bounds = None
-    values: list[Value | None] = []
-    for i, name in enumerate(node.proto.output):
-        if not name:
-            values.append(None)
-            continue
-        container, elem, shape = _annotated(node, name, (found or {}).get(i))
-        if container == "map":
-            shape = _first_shape(node)
-        static = context.dims.complete(name, shape)
-        if static is None and container != "sequence":
-            if bounds is None:
-                bounds = upper_bounds(context, node)
-            if i in bounds:
-                static = bounds[i]
-        if static is None or not elem:
-            values.append(_guess(context, node, i, elem, static, has_rule=has_rule))
-        else:
-            values.append(Value(elem, static, container))
-    return tuple(values)
+        return _guess(context, node, position, elem, static, has_rule=has_rule)
+    return Value(elem, static, container)
 
 
 def check_arity(node: Node) -> None:

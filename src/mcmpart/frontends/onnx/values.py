@@ -15,33 +15,42 @@ from mcmpart.frontends.op_costs.types import TensorType
 Container: TypeAlias = Literal["", "sequence", "optional", "map"]
 PartialShape: TypeAlias = tuple[int | str | None, ...]
 
+_DTYPE_OF_NAME: Mapping[str, str] = {
+    "FLOAT": "fp32",
+    "UINT8": "uint8",
+    "INT8": "int8",
+    "UINT16": "uint16",
+    "INT16": "int16",
+    "INT32": "int32",
+    "INT64": "int64",
+    "STRING": "string",
+    "BOOL": "bool",
+    "FLOAT16": "fp16",
+    "DOUBLE": "fp64",
+    "UINT32": "uint32",
+    "UINT64": "uint64",
+    "COMPLEX64": "complex64",
+    "COMPLEX128": "complex128",
+    "BFLOAT16": "bf16",
+    "FLOAT8E4M3FN": "fp8",
+    "FLOAT8E4M3FNUZ": "fp8",
+    "FLOAT8E5M2": "fp8",
+    "FLOAT8E5M2FNUZ": "fp8",
+    "FLOAT8E8M0": "fp8",
+    "UINT4": "uint4",
+    "INT4": "int4",
+    "FLOAT4E2M1": "fp4",
+    "UINT2": "uint2",
+    "INT2": "int2",
+}
+
+# Older versions of onnx lack the newest element types.
+_NAMES = frozenset(TensorProto.DataType.keys())
+
 DTYPE_OF_ELEM: Mapping[int, str] = {
-    TensorProto.FLOAT: "fp32",
-    TensorProto.UINT8: "uint8",
-    TensorProto.INT8: "int8",
-    TensorProto.UINT16: "uint16",
-    TensorProto.INT16: "int16",
-    TensorProto.INT32: "int32",
-    TensorProto.INT64: "int64",
-    TensorProto.STRING: "string",
-    TensorProto.BOOL: "bool",
-    TensorProto.FLOAT16: "fp16",
-    TensorProto.DOUBLE: "fp64",
-    TensorProto.UINT32: "uint32",
-    TensorProto.UINT64: "uint64",
-    TensorProto.COMPLEX64: "complex64",
-    TensorProto.COMPLEX128: "complex128",
-    TensorProto.BFLOAT16: "bf16",
-    TensorProto.FLOAT8E4M3FN: "fp8",
-    TensorProto.FLOAT8E4M3FNUZ: "fp8",
-    TensorProto.FLOAT8E5M2: "fp8",
-    TensorProto.FLOAT8E5M2FNUZ: "fp8",
-    TensorProto.FLOAT8E8M0: "fp8",
-    TensorProto.UINT4: "uint4",
-    TensorProto.INT4: "int4",
-    TensorProto.FLOAT4E2M1: "fp4",
-    TensorProto.UINT2: "uint2",
-    TensorProto.INT2: "int2",
+    TensorProto.DataType.Value(name): dtype
+    for name, dtype in _DTYPE_OF_NAME.items()
+    if name in _NAMES
 }
 """mcmpart's dtype of each ONNX element type."""
 

@@ -1,0 +1,149 @@
+"""The work behind ``mcmpart partition``: from typed options to a result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mcmpart.cli._console import Progress, note
+from mcmpart.cli._options import METHODS, ModelOptions
+from mcmpart.errors import InputError
+
+if TYPE_CHECKING:
+    from mcmpart.graph import Graph
+    from mcmpart.hardware import Package
+    from mcmpart.partition import Partition
+    from mcmpart.plan import Plan
+    from mcmpart.problem import Problem
+    from mcmpart.search import Budget
+    from mcmpart.solve import Result
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOptions:
+    """What to place where, as typed."""
+
+    package: str
+    chips: int | None
+    precision: str
+    pins: dict[str, int]
+    together: tuple[tuple[str, ...], ...]
+    apart: tuple[tuple[str, str], ...]
+    all_chips: bool
+    start: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How to search, and for how long, as typed."""
+
+    method: str
+    time_s: float
+    evaluations: int | None
+    gap: float
+    seed: int
+    workers: int | None
+
+
+def run(model: ModelOptions, task: TaskOptions, options: SearchOptions) -> Result:
+    """Read the model, set the problem up and search; progress goes to stderr."""
+    from mcmpart.solve import solve
+
+    # A slip in an option is answered before a large model is read.
+    budget = _budget(options)
+    package, plan = _package(task), _start_plan(task)
+    graph = _imported(model)
+    problem = _problem(graph, package, plan, task)
+    start = _partition_of(plan, problem.graph) if plan else None
+    return solve(
+        problem,
+        method=options.method,
+        time_s=budget.time_s,
+        evaluations=budget.evaluations,
+        gap=budget.gap,
+        seed=options.seed,
+        workers=options.workers,
+        start=start,
+        on_improvement=Progress(),
+    )
+
+
+def _budget(options: SearchOptions) -> Budget:
+    from mcmpart._files import did_you_mean
+    from mcmpart.search import Budget
+
+    if options.method not in METHODS:
+        raise InputError(
+            f"there is no method {options.method!r}"
+            f"{did_you_mean(options.method, METHODS)}: choose one of "
+            f"{', '.join(METHODS)}"
+        )
+    return Budget(options.time_s, options.evaluations, options.gap)
+
+
+def _package(task: TaskOptions) -> Package:
+    from mcmpart.hardware import load_package
+
+    package = load_package(task.package)
+    return package if task.chips is None else package.with_chips(task.chips)
+
+
+def _start_plan(task: TaskOptions) -> Plan | None:
+    from mcmpart.plan import read_plan
+
+    return None if task.start is None else read_plan(task.start)
+
+
+def _imported(model: ModelOptions) -> Graph:
+    imported = model.read()
+    # Op kinds are what `inspect` is for; the plan's assumptions end on stdout.
+    for line in replace(imported.report, ops_of_kind=(), assumptions=()).lines():
+        note(line)
+    return imported.graph
+
+
+def _problem(
+    graph: Graph, package: Package, start: Plan | None, task: TaskOptions
+) -> Problem:
+    from mcmpart.problem import Problem, UserRules
+
+    return Problem(
+        graph,
+        package,
+        precision=task.precision,
+        user=UserRules(task.pins, task.together, task.apart, task.all_chips),
+        # The plan to start from was made with some ops replicated: with the same ones.
+        replica_threshold=start.search.settings.replica_threshold if start else None,
+    )
+
+
+def _partition_of(plan: Plan, graph: Graph) -> Partition:
+    """Return the plan's placement of the ops of ``graph``, by name.
+
+    An op that was replicated then and is not now goes to the first chip that had it.
+    """
+    import numpy as np
+
+    from mcmpart.partition import NO_CHIP, Partition
+
+    placed = {
+        name: int(chip)
+        for chip, names in reversed(plan.replicas.items())
+        for name in names
+    }
+    placed |= plan.chip_of
+    lost = [
+        name
+        for name, copied in zip(graph.op_name, graph.op_replicable, strict=True)
+        if name not in placed and not copied
+    ]
+    extra = sorted(placed.keys() - set(graph.op_name))
+    if lost or extra:
+        first = f"does not place op {lost[0]!r}" if lost else f"places op {extra[0]!r}"
+        raise InputError(
+            f"the plan to start from is not one of this model: it {first}; give a plan "
+            "of the same model, read with the same options"
+        )
+    chip_of = [placed.get(name, NO_CHIP) for name in graph.op_name]
+    return Partition(graph, np.array(chip_of, dtype=np.int32))

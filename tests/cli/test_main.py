@@ -1,0 +1,138 @@
+"""``mcmpart`` itself: versions, wrong use, streams, and what loads when."""
+
+import subprocess
+import sys
+
+import pytest
+
+from mcmpart import __version__
+from mcmpart.cli import main
+
+COMMAND = [sys.executable, "-m", "mcmpart"]
+
+
+def test_version(cli):
+    """--version prints the package's version and nothing else."""
+    result = cli("--version")
+    assert (result.exit_code, result.stdout) == (0, f"mcmpart {__version__}\n")
+
+
+def test_help_lists_the_commands(cli):
+    """--help names each command of this release, and no other."""
+    shown = cli("--help").stdout
+    listed = shown.split("Commands:\n")[1].split("\n\n")[0]
+    names = [line.split()[0] for line in listed.splitlines()]
+    assert names == ["partition", "import", "inspect", "verify", "package"]
+
+
+@pytest.mark.parametrize(
+    "name", ["partition", "import", "inspect", "verify", "package"]
+)
+def test_every_command_has_help(cli, name):
+    """Each command answers --help with its usage."""
+    result = cli(name, "--help")
+    assert result.exit_code == 0
+    assert f"Usage: mcmpart {name}" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((), "Usage: mcmpart"),
+        (("partitoin",), "Did you mean 'partition'?"),
+        (("partition", "m.onnx", "--tiem", "3"), "--time"),
+        (("partition",), "Missing argument 'MODEL'"),
+        (("partition", "m.onnx", "--chips", "many"), "--chips"),
+        (("partition", "m.onnx", "--seed", "-1"), "--seed"),
+        (("partition", "m.onnx", "--workers", "0"), "--workers"),
+        (("import", "m.onnx"), "--output"),
+    ],
+)
+def test_wrong_use(cli, arguments, text):
+    """Wrong use exits with 2 and says on stderr what was meant."""
+    result = cli(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert text in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "text"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (MemoryError(), 2, "memory does not hold"),
+        (PermissionError(13, "Permission denied", "a/b"), 2, "a/b: Permission denied"),
+    ],
+)
+def test_what_the_machine_refuses(error, monkeypatch, raised, code, text):
+    """An interrupt, too little memory or a refused path end in one sentence."""
+
+    def refuse(*arguments):
+        raise raised
+
+    monkeypatch.setattr("mcmpart.cli.verify._check", refuse)
+    assert text in error("verify", "plan.json", code=code)
+
+
+def test_a_bug_is_not_dressed_up(cli, monkeypatch):
+    """An exception that no input explains is left as it is."""
+
+    def fail(*arguments):
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("mcmpart.cli.verify._check", fail)
+    with pytest.raises(ZeroDivisionError, match="ours"):
+        cli("verify", "plan.json")
+
+
+def test_python_m():
+    """``python -m mcmpart`` is the command, and its exit code is the process's."""
+    done = subprocess.run(
+        [*COMMAND, "inspect", "nothing.onnx"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == (
+        "error: nothing.onnx does not exist: check the model's name\n"
+    )
+
+
+def test_a_reader_that_leaves(graph_file):
+    """When nobody reads stdout the command ends without a word, as SIGPIPE would."""
+    with subprocess.Popen(
+        [*COMMAND, "inspect", graph_file],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == main.READER_GONE
+
+
+def test_a_name_that_is_no_text(graph_file):
+    """A file name that is not UTF-8 is shown escaped, and breaks nothing."""
+    name = b"od\xffd.graph.json"
+    with open(graph_file, "rb") as source, open(name, "wb") as copy:
+        copy.write(source.read().replace(b"chain_12", b"od\xed\xb3\xbfd"))
+    done = subprocess.run(
+        [*COMMAND, "import", name, "-o", b"\xff.graph.json"],
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.endswith(b"written to \\udcff.graph.json\n")
+
+
+def test_help_loads_no_heavy_library():
+    """The command line itself imports nothing that takes long to load."""
+    code = (
+        "import sys, mcmpart.cli.main\n"
+        "print({'numpy', 'numba', 'onnx', 'pydantic', 'rich'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"

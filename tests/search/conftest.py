@@ -1,0 +1,10 @@
+"""Compiles the kernels before tests that have a time limit."""
+
+import pytest
+
+from mcmpart.search.warm import warm_up
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled():
+    warm_up()

@@ -1,0 +1,151 @@
+"""local: annealing from a valid start, never worse than it, in whole blocks."""
+
+import numpy as np
+import pytest
+
+from mcmpart.evaluate import evaluate_many
+from mcmpart.graph import GraphBuilder, OpSpec, TensorSpec
+from mcmpart.graph.synthetic import chain
+from mcmpart.problem import Problem
+from mcmpart.search import Setting, pipeline_evaluator
+from mcmpart.search.local import Local
+
+
+def run(problem, proposals, **options):
+    """Return the method after some proposals, and all rows and costs in order."""
+    method = Local(Setting(problem, **options))
+    judge = pipeline_evaluator(problem, 1)
+    rows, costs = [], []
+    for _ in range(proposals):
+        proposed = method.propose()
+        if proposed.shape[0]:
+            found = judge(proposed)
+            method.observe(found)
+            rows += proposed.tolist()
+            costs += np.where(found.valid, found.bottleneck_s, np.inf).tolist()
+        if method.done:
+            break
+    return method, rows, costs
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_it_gets_better_from_its_start(workers, make_problem, make_rows):
+    """Each proposal beyond the start is valid and beats the best before its round."""
+    rng = np.random.default_rng(2)
+    num_better = 0
+    for _ in range(6):
+        problem = make_problem(rng, 40, num_chips=4, long_edges="direct")
+        rows = make_rows(rng, problem, 60)
+        rows = problem.blocks.expand(problem.blocks.contract(rows))
+        cost, valid = evaluate_many(problem, rows, workers=1)
+        if not valid.any():
+            continue
+        start = rows[valid.argmax()]
+        _, found, costs = run(problem, 6, start=start, workers=workers)
+        assert found[:2] == [start.tolist()] * 2
+        assert costs[0] == cost[valid.argmax()]
+        assert np.isfinite(costs).all()
+        assert max(costs[2:], default=0.0) < costs[0]
+        num_better += len(costs) > 2
+    assert num_better >= 2
+
+
+def test_without_a_start_slice_gives_one(toy, toy_optimum_s):
+    """The first proposal is the best cut of the graph's own order."""
+    _, rows, costs = run(toy, 1)
+    assert len(rows) == 1
+    assert costs[0] == pytest.approx(toy_optimum_s, rel=1e-12)
+
+
+def view_problem(package, *, late):
+    """Return a view that block-wise belongs to its producer, or to its reader.
+
+    ``late``: the view v reads an input and waits for r; else it follows its producer p.
+    """
+    builder = GraphBuilder("views")
+    builder.host_tensor(TensorSpec("x", 8))
+    if late:
+        ops = (("v", ("x",), 0), ("p", ("x",), 10), ("r", ("v.t", "p.t"), 10))
+    else:
+        ops = (("p", ("x",), 10), ("v", ("p.t",), 0), ("r", ("v.t",), 10))
+    for name, reads, flops in ops:
+        writes = (TensorSpec(f"{name}.t", 8),)
+        builder.op(OpSpec(name, "Op", flops=flops, reads=reads, writes=writes))
+    builder.output("r.t")
+    return Problem(builder.build(), package)
+
+
+@pytest.mark.parametrize(
+    ("late", "start", "whole"),
+    [
+        # v stands on chip 1, its block {p, v} where p is.
+        (False, [0, 1, 1], [0, 0, 1]),
+        # v stands on chip 0, its block {v, r} where r is: on chip 0 the edge from p
+        # on chip 1 would be turned around.
+        (True, [0, 1, 1], [1, 1, 1]),
+    ],
+)
+def test_a_start_that_splits_blocks(make_package, late, start, whole):
+    """A view apart from its block follows the op that costs most; both are judged."""
+    problem = view_problem(make_package(2, rules=("triangle",)), late=late)
+    assert problem.blocks.num_blocks == 2
+    method, rows, costs = run(problem, 1, start=np.array(start, dtype=np.int32))
+    assert rows == [start, whole]
+    assert np.isfinite(costs).all()
+    assert method.propose().shape[1] == 3
+
+
+def test_a_start_that_is_invalid(toy, toy_optimum_s):
+    """An invalid start is judged once; then slice gives another."""
+    start = np.array([0, 0, 2, 2, 2, 2], dtype=np.int32)
+    _, rows, costs = run(toy, 2, start=start)
+    assert costs[:2] == [np.inf, np.inf]
+    assert costs[2] == pytest.approx(toy_optimum_s, rel=1e-12)
+
+
+def test_one_chip_is_done_at_once(toy, make_package):
+    """On one chip there is nothing to move."""
+    problem = Problem(toy.model, make_package(1))
+    method, rows, _ = run(problem, 5)
+    assert method.done
+    assert rows == [[0] * 6]
+
+
+def test_nothing_to_gain_at_zero(make_package):
+    """A partition that costs nothing cannot be made better."""
+    free = Problem(chain(3, flops=0, tensor_bytes=0), make_package(2))
+    method, _, costs = run(free, 5)
+    assert method.done
+    assert costs == [0.0]
+
+
+def test_no_plan_no_local(make_package, toy):
+    """Where slice finds no start, local is done without a proposal."""
+    problem = Problem(toy.model, make_package(2, memory_bytes=1))
+    method, rows, _ = run(problem, 5)
+    assert method.done
+    assert rows == []
+
+
+def test_islands_side_by_side(make_package):
+    """It finds the placement that no cut of the op order has: an island on each chip.
+
+    Two chains of three ops of 1 s, op by op in turn; a tensor takes 10 s in or out.
+    """
+    builder = GraphBuilder("islands")
+    for i in range(2):
+        builder.host_tensor(TensorSpec(f"x{i}", 0))
+    for j in range(3):
+        for i in range(2):
+            reads = (f"x{i}" if j == 0 else f"{i}.{j - 1}.t",)
+            writes = (TensorSpec(f"{i}.{j}.t", 0 if j == 2 else 100),)
+            builder.op(
+                OpSpec(f"{i}.{j}", "Op", seconds=1.0, reads=reads, writes=writes)
+            )
+    for i in range(2):
+        builder.output(f"{i}.2.t")
+    problem = Problem(builder.build(), make_package(2))
+    assert problem.graph.op_name[:2] == ("0.0", "1.0")
+    _, rows, costs = run(problem, 10, start=np.zeros(6, dtype=np.int32))
+    assert min(costs) == 3.0
+    assert rows[int(np.argmin(costs))] in ([0, 1] * 3, [1, 0] * 3)
