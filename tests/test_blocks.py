@@ -5,7 +5,7 @@ import pytest
 
 from mcmpart.blocks import make_blocks, make_live_arrays, replica_readers
 from mcmpart.graph import GraphBuilder, OpSpec, TensorSpec
-from mcmpart.graph.synthetic import chain, random_dag
+from mcmpart.graph.synthetic import random_dag
 
 
 def rows(indptr, indices):
@@ -68,7 +68,7 @@ BLOCK_OF = [-1, -1, 0, 0, 1, 2]
 
 
 def test_own_costs(graph):
-    """A block has its ops' seconds, outputs, tensors written, and what only it reads."""
+    """A block has its ops' seconds and outputs, and what only it reads."""
     arrays = blocks_of(graph, BLOCK_OF, OP_S).arrays
     assert arrays.block_s.tolist() == [[30, 30, 40], [60, 60, 80]]
     assert arrays.output_bytes.tolist() == [40, 50, 60]
@@ -104,7 +104,9 @@ def test_shared_items(graph):
     }
     for n, row in enumerate(rows(arrays.item_ptr, arrays.item)):
         assert row == [
-            j for j, users in enumerate(rows(arrays.user_ptr, arrays.user)) if n in users
+            j
+            for j, users in enumerate(rows(arrays.user_ptr, arrays.user))
+            if n in users
         ]
 
 
@@ -230,5 +232,7 @@ def test_sums_do_not_depend_on_the_blocks():
         assert seconds == pytest.approx(op_s.sum(axis=1), rel=1e-12)
         weights = arrays.weight_bytes.sum() + arrays.item_weight_bytes.sum()
         assert weights == graph.weight_bytes.sum()
-        outputs = graph.tensor_bytes[graph.tensor_is_output & (graph.tensor_producer >= 0)]
+        outputs = graph.tensor_bytes[
+            graph.tensor_is_output & (graph.tensor_producer >= 0)
+        ]
         assert arrays.output_bytes.sum() == outputs.sum()

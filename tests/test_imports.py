@@ -1,4 +1,4 @@
-"""The architecture: imports go down the layers, in no circle, libraries stay at home."""
+"""The architecture: imports go down the layers, and libraries stay at home."""
 
 import ast
 import sys
@@ -185,7 +185,9 @@ def test_libraries_stay_at_home(imports):
 
 def test_all_imports_are_seen(imports):
     """The search meets imports inside functions and of submodules by name."""
-    source = "def f():\n    from mcmpart.rules import user, explain\n    import numba.core"
+    source = (
+        "def f():\n    from mcmpart.rules import user, explain\n    import numba.core"
+    )
     found = {i.module for i in imports_of("graph/graph.py", source)}
     assert found == {"mcmpart.rules.user", "mcmpart.rules", "numba.core"}
     assert len(imports) > 200

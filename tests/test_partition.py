@@ -25,7 +25,9 @@ def masked():
         ("d", ("c.t", "bias.t"), False),
     ):
         writes = (TensorSpec(f"{name}.t", 8),)
-        builder.op(OpSpec(name, "Op", replicable=replicable, reads=reads, writes=writes))
+        builder.op(
+            OpSpec(name, "Op", replicable=replicable, reads=reads, writes=writes)
+        )
     builder.output("d.t")
     return builder.build()
 

@@ -62,8 +62,8 @@ def test_pins_that_contradict_a_group(make_package):
     """Two pins within one group are infeasible at once, with both ops."""
     rules = UserRules(pins={"op_0": 0, "op_1": 1}, together=(("op_0", "op_1"),))
     message = (
-        "no plan exists: 'op_0' is pinned to chip 0 and 'op_1' to chip 1, but they must "
-        "share a chip: drop one pin or the together group"
+        "no plan exists: 'op_0' is pinned to chip 0 and 'op_1' to chip 1, but they "
+        "must share a chip: drop one pin or the together group"
     )
     with pytest.raises(InfeasibleError, match=message) as caught:
         Problem(chain(4), make_package(3), user=rules)
@@ -115,7 +115,10 @@ def test_rewrites_are_applied(make_package):
     assert problem.graph.op_dtype == ("int8",)
     assert problem.graph.tensor_bytes.tolist() == [16, 16]
     assert problem.model.num_ops == 2
-    assert problem.assumptions[0] == "1 op that reads only weights was folded into a weight"
+    assert (
+        problem.assumptions[0]
+        == "1 op that reads only weights was folded into a weight"
+    )
     assert "the package gives no fp32 peak" in problem.assumptions[1]
 
 

@@ -1,8 +1,8 @@
 """The formulas of the cost model, worked by hand; the compiled evaluation must agree.
 
-The package (tests/conftest.py): 10 op/s, 100 B/s of memory and 10 B/s of traffic a chip,
-0.5 s per op, 2 J per operation, 0.25 J per byte touched; links of 20 B/s, 0.125 s and
-3 J per byte.
+The package (tests/conftest.py): chips of 10 op/s, 100 B/s of memory, 10 B/s of traffic,
+0.5 s per op, 2 J per operation and 0.25 J per byte touched; links of 20 B/s, 0.125 s
+and 3 J per byte.
 """
 
 from dataclasses import replace
@@ -71,7 +71,7 @@ def column(figures, name):
 
 
 def test_seconds_of_an_op(make_package):
-    """t = overhead + max(flops / peak, bytes / bandwidth); 0 for views; else measured."""
+    """An op takes overhead + max(flops / peak, bytes / bandwidth); a view nothing."""
     graph, chip = toy_graph(), make_package(1).chips[0]
     # a: .5 + max(20 / 10, 100 / 100); b: .5 + max(10 / 10, 300 / 100); v: a view;
     # c: measured; d: .5 + max(5 / 10, 10 / 100).
@@ -154,9 +154,7 @@ def test_link_limit(make_package, limit, wanted_s):
 
 def test_long_edge_direct(make_package):
     """direct: a tensor that jumps over a chip takes link traffic only."""
-    found = figures(
-        toy_graph(), make_package(3, long_edges="direct"), [0, 2, 1, 1, 2]
-    )
+    found = figures(toy_graph(), make_package(3, long_edges="direct"), [0, 2, 1, 1, 2])
     # a.t is read on chips 1 (v) and 2 (b), and sent once.
     assert column(found, "in_bytes") == [30, 40 + 10, 40 + 50 + 30]
     assert column(found, "out_bytes") == [40, 50, 20 + 60]

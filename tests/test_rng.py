@@ -41,7 +41,7 @@ def test_unit_is_the_upper_53_bits():
     state = np.array([5], dtype=np.uint64)
     units = [next_unit(state) for _ in range(1000)]
     assert units == [(word >> 11) / 2**53 for word in plain_words(5, 1000)]
-    assert 0 <= min(units)
+    assert min(units) >= 0
     assert max(units) < 1
     assert np.mean(units) == pytest.approx(0.5, abs=0.05)
 

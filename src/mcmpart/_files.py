@@ -125,6 +125,10 @@ def parse_json(data: bytes, path: Path, what: str) -> Any:  # noqa: ANN401 (JSON
         )
     except RecursionError as error:
         raise InputError(f"{path} is not a {what}: it nests too deeply") from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path} is not a {what}: it holds binary data, not JSON text"
+        ) from error
     except ValueError as error:
         raise InputError(f"{path} is not a {what}: {error}") from error
 

@@ -190,9 +190,11 @@ def write_result(
 ) -> Path:
     """Write plan.json, the graph, the package and the trace; return plan.json's path.
 
-    Each file is written atomically, plan.json last: where it stands, the others do.
+    Each file is written atomically. An older plan.json is removed first and the new one
+    written last: where it stands, the files beside it are its own.
     """
     plan = make_plan(result, imported)
+    (folder / PLAN_FILE).unlink(missing_ok=True)
     write_graph(result.problem.graph, folder / GRAPH_FILE)
     write_atomic(folder / PACKAGE_FILE, to_toml(result.problem.package).encode())
     points = [dump_json(asdict(point)) for point in result.trace]

@@ -164,7 +164,9 @@ class Problem:
         self._set("graph", graph)
         self._set("costs", costs)
         each_op = np.where(graph.op_replicable, -1, np.cumsum(~graph.op_replicable) - 1)
-        merged = coarsen(graph, groups, keep=bound_ops)
+        # A view that is a block of its own can fill a chip that a rule wants used.
+        merge_views = not (pin_of_op or self.user.all_chips)
+        merged = coarsen(graph, groups, keep=bound_ops, merge_views=merge_views)
         _check_user_rules(graph, merged, pin_of_op, apart)
         for name, block_of in (("ops", each_op.astype(np.int32)), ("blocks", merged)):
             blocks = make_blocks(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mcmpart.bounds import simple_bound_s
 from mcmpart.bounds.infeasible import raise_if_impossible
-from mcmpart.errors import InputError, NoPlanFoundError
+from mcmpart.errors import InputError
 from mcmpart.evaluate import Evaluation, evaluate
 from mcmpart.partition import Partition
 from mcmpart.problem import Problem
@@ -25,6 +25,7 @@ from mcmpart.search import (
     run_search,
 )
 from mcmpart.search.warm import warm_up
+from mcmpart.shortage import last_resort
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,13 +104,15 @@ def solve(
     Raises
     ------
     InputError
-        An unknown method or a budget out of range.
+        An unknown method, or a seed, worker count or budget out of range.
     InfeasibleError
         It is proven that no valid partition exists.
     NoPlanFoundError
         None was found in the time given.
     """
     budget = Budget(time_s, evaluations, gap)
+    if seed < 0:
+        raise InputError(f"the seed is {seed}: give 0 or more")
     workers = _checked_workers(workers)
     make_method = METHODS.get(method)
     if make_method is None:
@@ -135,6 +138,7 @@ def solve(
         budget,
         lower_bound_s,
         started=started,
+        start=setting.start,
         on_improvement=on_improvement,
     )
     partition = _partition_of(problem, record)
@@ -169,7 +173,4 @@ def _partition_of(problem: Problem, record: SearchRecord) -> Partition:
     if record.stopped_by == "interrupt":
         raise KeyboardInterrupt
     spent = f"{record.evaluations} evaluations in {record.seconds:.1f} s"
-    raise NoPlanFoundError(
-        f"no valid plan was found ({spent}), and none is proven impossible: give it "
-        "more --time, another --seed, or a package with more memory or fewer rules"
-    )
+    return Partition(problem.graph, last_resort(problem, spent))

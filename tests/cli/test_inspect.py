@@ -15,8 +15,8 @@ def test_toy(cli, model):
     assert lines[1].startswith("49.5 k FLOPs, ")
     assert lines[1].endswith("weights 48.0 KiB")
     assert lines[3].split() == ["kind", "ops", "FLOPs", "touched", "share"]
-    # Bytes touched of a product: 4 * (128 + 4096 + 128).
-    assert lines[4].split() == ["MatMul", "3", "49.2", "k", "51.0", "KiB", "96.6", "%"]
+    # Bytes touched of a product: 4 * (128 + 4096 + 128); the Relus' work is 3456.
+    assert lines[4].split() == ["MatMul", "3", "49.2", "k", "51.0", "KiB", "96.7", "%"]
     assert lines[-1].startswith(
         "6 of 6 ops are articulation points: mm_0, relu_0, mm=1"
     )

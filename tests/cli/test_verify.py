@@ -9,7 +9,7 @@ import pytest
 @pytest.fixture
 def plan(cli, model):
     """Give the folder of a plan of the toy model on four chips."""
-    options = ("--chips", 4, "--evaluations", 2, "--all-chips", "-o", "plan")
+    options = ("--chips", 4, "--time", 0.3, "--all-chips", "-o", "plan")
     assert cli("partition", model, *options).exit_code == 0
     return Path("plan")
 

@@ -21,9 +21,7 @@ GRAPH = chain(4)
         ),
         (
             UserRules(together=(("op_0", "op_2", "op_3"),)),
-            Violation(
-                "together", "'op_0', 'op_2', 'op_3' must share a chip", (0, 1)
-            ),
+            Violation("together", "'op_0', 'op_2', 'op_3' must share a chip", (0, 1)),
         ),
         (
             UserRules(apart=(("op_2", "op_3"),)),

@@ -1,4 +1,4 @@
-"""greedy: fills the chips in order; what it proposes is valid, or it proposes nothing."""
+"""greedy: fills the chips in order, and proposes a valid partition or none."""
 
 from dataclasses import replace
 

@@ -98,7 +98,7 @@ def test_a_start_that_splits_blocks(make_package, late, start, whole):
 def test_a_start_that_is_invalid(toy, toy_optimum_s):
     """An invalid start is judged once; then slice gives another."""
     start = np.array([0, 0, 2, 2, 2, 2], dtype=np.int32)
-    _, rows, costs = run(toy, 2, start=start)
+    _, _, costs = run(toy, 2, start=start)
     assert costs[:2] == [np.inf, np.inf]
     assert costs[2] == pytest.approx(toy_optimum_s, rel=1e-12)
 

@@ -106,7 +106,7 @@ def test_a_bad_start_does_no_harm(name, toy, toy_optimum_s, start):
 
 
 def net(*ops, outputs):
-    """Return a graph of (name, reads, bytes written, FLOPs); all reads of x are HOST."""
+    """Return a graph of (name, reads, bytes written, FLOPs) tuples; x is HOST."""
     builder = GraphBuilder("odd")
     builder.host_tensor(TensorSpec("x", 8))
     for op, reads, size, flops in ops:
@@ -138,9 +138,7 @@ def odd_graph(kind):
             ("d", ("b.t",), 8, 10),
             outputs=["c", "d"],
         ),
-        "only views": net(
-            ("a", ("x",), 8, 0), ("b", ("a.t",), 8, 0), outputs=["b"]
-        ),
+        "only views": net(("a", ("x",), 8, 0), ("b", ("a.t",), 8, 0), outputs=["b"]),
         "no bytes": net(("a", ("x",), 0, 0), ("b", ("a.t",), 0, 0), outputs=["b"]),
         "dead op": net(
             ("a", ("x",), 8, 10),

@@ -127,13 +127,14 @@ def test_relay_over_chips_left_empty(make_problem, make_rows):
     rng = np.random.default_rng(98)
     num_gaps = 0
     cases = starts(
-        rng, make_problem, make_rows, 60, max_ops=8, long_edges="relay", num_chips=6
+        rng, make_problem, make_rows, 150, max_ops=8, long_edges="relay", num_chips=6
     )
     for problem, start, cost in cases:
-        num_gaps += np.unique(start[start >= 0]).size <= start.max()
-        placement, *_ = anneal(problem, start, cost)
-        check_placement(placement, problem)
-    assert num_gaps >= 10
+        if np.unique(start[start >= 0]).size <= start.max():
+            num_gaps += 1
+            placement, *_ = anneal(problem, start, cost)
+            check_placement(placement, problem)
+    assert num_gaps >= 20
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -179,9 +180,8 @@ def test_moves_keep_the_users_rules(toy, make_package):
 def test_same_state_same_walk(make_problem, make_rows):
     """The random state decides the walk, and nothing else does."""
     rng = np.random.default_rng(0)
-    ((problem, start, cost),) = starts(
-        rng, make_problem, make_rows, 1, num_chips=4, max_ops=60
-    )
+    cases = starts(rng, make_problem, make_rows, 9, num_chips=4, long_edges="direct")
+    problem, start, cost = max(cases, key=lambda case: case[0].blocks.num_blocks)
     walks = [
         anneal(problem, start, cost, seed=seed)[0].op_chip.tolist()
         for seed in (5, 5, 6)

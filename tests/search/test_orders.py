@@ -54,14 +54,15 @@ def test_keyed_order(make_problem, depth_first):
         assert order == plain_order(arrays, keys, depth_first=depth_first)
         assert sorted(order) == list(range(keys.size))
         at = {n: position for position, n in enumerate(order)}
-        for n in at:
-            assert all(at[s] > at[n] for s in csr(arrays.succ_ptr, arrays.succ, n))
+        for n, position in at.items():
+            successors = csr(arrays.succ_ptr, arrays.succ, n)
+            assert all(at[successor] > position for successor in successors)
 
 
 def test_rising_keys_give_the_own_order(make_problem):
     """Blocks stand in a topological order, so rising keys keep it."""
-    for arrays, keys in problems(make_problem, 5):
-        keys = np.arange(keys.size) / keys.size
+    for arrays, random_keys in problems(make_problem, 5):
+        keys = np.arange(random_keys.size) / random_keys.size
         assert keyed_order(arrays, keys, False).tolist() == list(range(keys.size))
 
 

@@ -21,9 +21,7 @@ def cuts(problem):
     num_blocks, num_chips = problem.blocks.num_blocks, problem.num_chips
     ends = itertools.combinations_with_replacement(range(num_blocks + 1), num_chips - 1)
     positions = np.arange(num_blocks)
-    chip_of = [
-        np.searchsorted(np.array(end), positions, side="right") for end in ends
-    ]
+    chip_of = [np.searchsorted(np.array(end), positions, side="right") for end in ends]
     return problem.blocks.expand(np.array(chip_of, dtype=np.int32))
 
 

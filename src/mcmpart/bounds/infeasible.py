@@ -42,10 +42,10 @@ def _check_all_chips(problem: Problem) -> None:
 
 def _check_pins(problem: Problem) -> None:
     """Push pins along the edges: f(u) <= f(v) must leave each pin its chip."""
-    arrays = problem.blocks.arrays
+    arrays = problem.ops.arrays
     if not (arrays.pin >= 0).any():
         return
-    num_blocks = problem.blocks.num_blocks
+    num_blocks = problem.ops.num_blocks
     low_from = np.arange(num_blocks, dtype=np.int32)
     low = np.where(arrays.pin >= 0, arrays.pin, 0)
     for n in range(num_blocks):
@@ -67,18 +67,18 @@ def _check_pins(problem: Problem) -> None:
 def _check_pins_reach(problem: Problem, low: Int32) -> None:
     """Check that a pin to chip c leaves a block for each of the c chips before it."""
     top = int(low.max())
-    if problem.blocks.num_blocks <= top:
+    if problem.ops.num_blocks <= top:
         raise InfeasibleError(
             "no_skip",
             f"no plan exists: an op is pinned to chip {top}, and the graph has only "
-            f"{problem.blocks.num_blocks} ops that can stand on chips of their own, "
+            f"{problem.ops.num_blocks} ops that can stand on chips of their own, "
             f"too few for chips 0 to {top}: pin to a lower chip",
         )
 
 
 def _check_block_memory(problem: Problem) -> None:
-    """Compare what each block needs, whatever stands beside it, with the chips."""
-    arrays = problem.blocks.arrays
+    """Compare what each op needs, whatever stands beside it, with the chips."""
+    arrays = problem.ops.arrays
     need = arrays.weight_bytes + 2 * (arrays.host_bytes + arrays.output_bytes)
     need = need + arrays.inner_peak_bytes
     for j in range(arrays.item_host_bytes.size):
@@ -110,7 +110,7 @@ def _check_block_memory(problem: Problem) -> None:
 
 def _check_total_memory(problem: Problem) -> None:
     """Compare what is stored at least once with the memory of all chips."""
-    arrays = problem.blocks.arrays
+    arrays = problem.ops.arrays
     weights = int(arrays.weight_bytes.sum() + arrays.item_weight_bytes.sum())
     buffers = 2 * int(
         arrays.host_bytes.sum()
@@ -133,4 +133,4 @@ def _check_total_memory(problem: Problem) -> None:
 
 
 def _op_name(problem: Problem, block: int) -> str:
-    return problem.graph.op_name[int(problem.blocks.arrays.first_op[block])]
+    return problem.graph.op_name[int(problem.ops.arrays.first_op[block])]

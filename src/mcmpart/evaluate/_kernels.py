@@ -407,6 +407,7 @@ def judge_rows(
     live: LiveArrays,
     package: PackageArrays,
     all_chips: bool,
+    always_live: bool,
     bottleneck_s: Float64,
     valid: Bool,
 ) -> None:
@@ -417,5 +418,12 @@ def judge_rows(
         for n in range(chip_of.size):
             chip_of[n] = op_chips[row, blocks.first_op[n]]
         bottleneck_s[row], valid[row] = judge(
-            chip_of, op_chips[row], blocks, live, package, all_chips, False, loads
+            chip_of,
+            op_chips[row],
+            blocks,
+            live,
+            package,
+            all_chips,
+            always_live,
+            loads,
         )

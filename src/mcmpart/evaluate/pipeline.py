@@ -134,6 +134,7 @@ def evaluate_many(
             problem.live,
             problem.package_arrays,
             problem.user.all_chips,
+            False,
             bottleneck_s[part],
             valid[part],
         )

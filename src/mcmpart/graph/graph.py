@@ -88,7 +88,7 @@ class Graph:
     op_seconds
         ``[V] float64``: measured time, NaN where there is none.
     op_replicable
-        ``[V] bool``: the op has no chip of its own (problem.md, "Replicated ops").
+        ``[V] bool``: the op has no chip of its own (docs/concepts.md, "Replicated ops").
     tensor_name, tensor_dtype, tensor_shape
         ``T`` entries each; the dtype is ``""`` and the shape None when unknown.
     tensor_producer
@@ -96,11 +96,13 @@ class Graph:
     tensor_bytes, tensor_is_output
         ``[T] int64`` and ``[T] bool``.
     use_tensor, use_op
-        ``[U] int32``: op ``use_op[i]`` reads tensor ``use_tensor[i]``; distinct pairs.
+        ``[U] int32``: op ``use_op[i]`` reads tensor ``use_tensor[i]``; distinct pairs,
+        ascending by op, then tensor.
     weight_name, weight_dtype, weight_bytes
         ``W`` entries each (``[W] int64`` bytes).
     weight_use_weight, weight_use_op
-        ``[X] int32``: distinct pairs of a weight and an op that reads it.
+        ``[X] int32``: distinct pairs of a weight and an op that reads it, ascending by
+        op, then weight.
     together
         Groups of op indices that must share a chip.
     assumptions
@@ -153,6 +155,8 @@ class Graph:
     predecessors: Csr = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        self._sort_pairs("use_op", "use_tensor")
+        self._sort_pairs("weight_use_op", "weight_use_weight")
         for array in (
             self.op_flops,
             self.op_bytes,
@@ -183,6 +187,13 @@ class Graph:
         }
         for name, (rows, columns, num_rows) in derived.items():
             object.__setattr__(self, name, Csr.from_pairs(rows, columns, num_rows))
+
+    def _sort_pairs(self, row: str, column: str) -> None:
+        """Bring the pairs of two fields into ascending order, row by row."""
+        rows, columns = getattr(self, row), getattr(self, column)
+        order = np.lexsort((columns, rows))
+        object.__setattr__(self, row, np.ascontiguousarray(rows[order]))
+        object.__setattr__(self, column, np.ascontiguousarray(columns[order]))
 
     @property
     def num_ops(self) -> int:

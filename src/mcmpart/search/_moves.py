@@ -241,7 +241,7 @@ def move(
     """
     source = placement.chip_of[n]
     low = min(source, to)
-    _count_tensors(n, low, -1, placement, blocks, package.relay)
+    _count_tensors(n, low, np.int64(-1), placement, blocks, package.relay)
     arc_tensors, arcs = placement.arc_tensors, placement.loads.arcs
     changed = False
     for i in range(blocks.read_ptr[n], blocks.read_ptr[n + 1]):
@@ -250,22 +250,22 @@ def move(
         placement.readers[t, source] -= 1
         if placement.readers[t, source] == 0:
             placement.reader_chips[t] &= ~bit(source)
-            changed |= _change_arc(producer, source, -1, arc_tensors, arcs)
+            changed |= _change_arc(producer, source, np.int64(-1), arc_tensors, arcs)
         placement.readers[t, to] += 1
         if placement.readers[t, to] == 1:
             placement.reader_chips[t] |= bit(to)
-            changed |= _change_arc(producer, to, 1, arc_tensors, arcs)
+            changed |= _change_arc(producer, to, np.int64(1), arc_tensors, arcs)
     for i in range(blocks.write_ptr[n], blocks.write_ptr[n + 1]):
         chips = placement.reader_chips[blocks.write[i]] >> np.uint64(low)
         c = low
         while chips:
             if chips & np.uint64(1):
-                changed |= _change_arc(source, c, -1, arc_tensors, arcs)
-                changed |= _change_arc(to, c, 1, arc_tensors, arcs)
+                changed |= _change_arc(source, c, np.int64(-1), arc_tensors, arcs)
+                changed |= _change_arc(to, c, np.int64(1), arc_tensors, arcs)
             chips >>= np.uint64(1)
             c += 1
     placement.chip_of[n] = to
-    _count_tensors(n, low, 1, placement, blocks, package.relay)
+    _count_tensors(n, low, np.int64(1), placement, blocks, package.relay)
     _move_own(n, source, to, placement, blocks, package.chip_class)
     return changed
 
@@ -572,7 +572,7 @@ def anneal_moves(
                 taken = False
         if not taken:
             listed = placement.op_chip[blocks.first_op[n]] == to
-            move_group(size, source, placement, blocks, package, group[:size][::-1])
+            move_group(size, source, placement, blocks, package, group)
             loads.compute_s[low] = compute_low
             loads.compute_s[low + 1] = compute_high
             if listed:

@@ -314,7 +314,7 @@ def fill_greedily(
         np.zeros(blocks.block_s.shape[0], dtype=np.float64),
         np.zeros(9, dtype=np.int64),
     )
-    start = 0
+    start = np.int64(0)
     used = 0
     for chip in range(num_chips):
         if start == num_blocks:

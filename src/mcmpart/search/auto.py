@@ -23,33 +23,26 @@ FIRST_ORDERS = 8
 class Auto:
     """Composes the methods: a start at once, better cuts, then placements beyond cuts.
 
-    Local moves begin when slicing has had its share of the time, or has not improved
-    over as many orders as it took before; both feed one incumbent.
+    Local moves begin when slicing has had its share of the time; all stages feed one
+    incumbent. ``name`` is that of the stage that proposed last, for the trace.
     """
 
-    name = "auto"
-
     def __init__(self, setting: Setting) -> None:
+        self.name = "auto"
         self.done = False
         self._setting = setting
         self._began = time.perf_counter()
         self._stages: list[SearchMethod] = [Greedy(setting), Slice(setting)]
-        if setting.start is not None:
-            self._stages.insert(0, _Given(setting.start))
         self._best: Int32 | None = None
         self._best_s = np.inf
         self._local: Local | None = None
-
-    @property
-    def stage(self) -> str:
-        """Name of the method that proposed last."""
-        return self._stages[0].name if self._stages else "local"
 
     def propose(self) -> Int32:
         """Return the next stage's proposal."""
         while self._stages and self._is_over(self._stages[0]):
             self._stages.pop(0)
         if self._stages:
+            self.name = self._stages[0].name
             return self._stages[0].propose()
         if self._best is None:
             self.done = True
@@ -58,6 +51,7 @@ class Auto:
             start = dataclasses.replace(self._setting, start=self._best)
             self._local = Local(start)
         rows = self._local.propose()
+        self.name = self._local.name
         self.done = self._local.done
         return rows
 
@@ -81,21 +75,3 @@ class Auto:
         spent_s = time.perf_counter() - self._began
         left_s = self._setting.deadline - self._began
         return stage.num_orders >= FIRST_ORDERS and spent_s > SLICE_SHARE * left_s
-
-
-class _Given:
-    """Proposes the partition that the user started from."""
-
-    name = "start"
-
-    def __init__(self, start: Int32) -> None:
-        self.done = False
-        self._start = start
-
-    def propose(self) -> Int32:
-        """Return the given partition."""
-        self.done = True
-        return self._start[None]
-
-    def observe(self, evaluations: Evaluations) -> None:
-        """Ignore what it cost."""

@@ -1,7 +1,8 @@
-"""local: annealing by moves of single blocks between neighbouring chips."""
+"""local: annealing by moves of closures between neighbouring chips."""
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,8 +11,8 @@ from mcmpart._rng import new_state
 from mcmpart.graph.graph import Int32
 from mcmpart.problem import Problem
 from mcmpart.search._moves import anneal_moves, new_placement
-from mcmpart.search.method import Evaluations, SearchMethod, Setting, no_rows
-from mcmpart.search.slice import BETTER, Slice
+from mcmpart.search.method import Evaluations, SearchMethod, Setting
+from mcmpart.search.slice import Slice
 
 TARGETS = (0.95, 0.9, 0.98, 0.85)
 """Targets of the energy, as shares of the best value: each chain takes the next."""
@@ -26,7 +27,7 @@ CALLS_PER_ROUND = 8
 
 
 class Local:
-    """Improves a valid partition by annealing, one chain per worker.
+    """Improves a valid partition by annealing, one chain per worker and core.
 
     The first partition is the one given, if it is valid with each block on one chip,
     else the one that ``slice`` finds along the first orders. A chain cools over a
@@ -52,14 +53,12 @@ class Local:
         if self._best is None:
             return self._propose_start()
         if not self._chains:
-            self._chains = [
-                _Chain(self._setting, stream) for stream in range(self._setting.workers)
-            ]
+            num_chains = min(self._setting.workers, os.cpu_count() or 1)
+            self._chains = [_Chain(self._setting, i) for i in range(num_chains)]
         best, best_s = self._best, self._best_s
         with ThreadPoolExecutor(len(self._chains)) as pool:
             rows = list(pool.map(lambda chain: chain.run(best, best_s), self._chains))
-        better = [row for row, cost in rows if cost < best_s * BETTER]
-        return np.stack(better) if better else no_rows(self._problem)
+        return np.stack(rows)
 
     def observe(self, evaluations: Evaluations) -> None:
         """Take the best valid partition of whole blocks as the start from here on."""
@@ -76,7 +75,7 @@ class Local:
     def _propose_start(self) -> Int32:
         start, self._start = self._start, None
         if start is not None:
-            return np.stack([start, _with_whole_blocks(self._problem, start)])
+            return _with_whole_blocks(self._problem, start)[None]
         rows = self._seeder.propose()
         self.done = rows.shape[0] == 0 and self._seeder.done
         return rows
@@ -102,8 +101,8 @@ class _Chain:
         self._round = stream
         self._call = 0
 
-    def run(self, best: Int32, best_s: float) -> tuple[Int32, float]:
-        """Try the next moves and return the best partition met, and its cost."""
+    def run(self, best: Int32, best_s: float) -> Int32:
+        """Try the next moves and return the best partition met."""
         problem = self._problem
         blocks, package = problem.blocks.arrays, problem.package_arrays
         if self._call == 0:
@@ -112,7 +111,7 @@ class _Chain:
         fall = (COLD / HOT) ** (1 / CALLS_PER_ROUND)
         hot = HOT * fall**self._call
         found = np.empty_like(best)
-        cost, _ = anneal_moves(
+        anneal_moves(
             self._placement,
             BLOCKS_PER_CALL,
             self._target_s,
@@ -127,4 +126,4 @@ class _Chain:
         )
         self._call = (self._call + 1) % CALLS_PER_ROUND
         self._round += self._call == 0
-        return found, cost
+        return found

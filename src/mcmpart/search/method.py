@@ -192,6 +192,7 @@ def run_search(
     lower_bound_s: float,
     *,
     started: float,
+    start: Int32 | None = None,
     on_improvement: Callable[[TracePoint], None] = lambda point: None,
 ) -> SearchRecord:
     """Run ``method`` until the budget is spent and return the score.
@@ -202,21 +203,29 @@ def run_search(
     ----------
     started
         ``time.perf_counter()`` at which the time limit began to count.
+    start
+        ``[V] int32``, judged before anything the method proposes.
     on_improvement
         Called with each new point of the trace.
     """
     record = SearchRecord()
+
+    def judge(rows: Int32, name: str) -> None:
+        found = evaluator(rows)
+        method.observe(found)
+        _keep_best(record, found, name, lower_bound_s, started)
+        if record.trace and record.trace[-1].evaluations == record.evaluations:
+            on_improvement(record.trace[-1])
+
     try:
+        if start is not None:
+            judge(start[None], "start")
         while not record.stopped_by:
             rows = method.propose()
             if budget.evaluations is not None:
                 rows = rows[: budget.evaluations - record.evaluations]
             if rows.shape[0]:
-                found = evaluator(rows)
-                method.observe(found)
-                _keep_best(record, found, method.name, lower_bound_s, started)
-                if record.trace and record.trace[-1].evaluations == record.evaluations:
-                    on_improvement(record.trace[-1])
+                judge(rows, method.name)
             record.seconds = time.perf_counter() - started
             record.stopped_by = _stop_reason(record, method, budget, lower_bound_s)
     except KeyboardInterrupt:

@@ -1,0 +1,121 @@
+"""What to say, and do, when a search ends without a valid plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+from mcmpart.bounds.exhaustive import best_of_all
+from mcmpart.errors import InfeasibleError, NoPlanFoundError
+from mcmpart.evaluate import evaluate
+from mcmpart.graph.graph import Int32
+from mcmpart.hardware.package import MAX_CHIPS
+from mcmpart.partition import Partition
+from mcmpart.problem import Problem
+from mcmpart.search import Setting, pipeline_evaluator
+from mcmpart.search.slice import Slice
+from mcmpart.units import format_bytes
+
+HINT_S = 2.0
+"""Most time that goes into working out what would fit."""
+
+SCALES = (1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0, 16.0)
+"""Multiples of the chips' memory that are tried for the hint."""
+
+
+def last_resort(problem: Problem, spent: str) -> Int32:
+    """Return a valid partition of a small problem, ``[V] int32``, or say why not.
+
+    Raises
+    ------
+    InfeasibleError
+        All partitions were looked at and none is valid.
+    NoPlanFoundError
+        There are too many to look at; the message says what would fit.
+    """
+    chip_of, complete = best_of_all(problem)
+    if chip_of is not None:
+        return chip_of
+    hint = _memory_hint(problem, time.perf_counter() + HINT_S)
+    if complete:
+        rule = "memory" if hint else "rules"
+        reason = hint or (
+            f"the rules {', '.join(('dataflow', *problem.package.rules))} and the "
+            "user's contradict each other: drop one of them"
+        )
+        raise InfeasibleError(
+            rule, f"no plan exists (all partitions were looked at): {reason}"
+        )
+    raise NoPlanFoundError(
+        f"no valid plan was found ({spent}), and none is proven impossible: "
+        + (hint or "give it more --time, another --seed, or a package with fewer rules")
+    )
+
+
+def _memory_hint(problem: Problem, deadline: float) -> str:
+    """Return what is missing, if more memory or more chips would give a plan."""
+    if not problem.package_arrays.memory:
+        return ""
+    for scale in SCALES:
+        roomier = _with_memory(problem, scale)
+        found = _first_plan(roomier, deadline)
+        if found is not None:
+            return _shortage(problem, roomier, found) + _more_chips(problem, deadline)
+    return ""
+
+
+def _shortage(problem: Problem, roomier: Problem, chip_of: Int32) -> str:
+    """Return the sentence on the chip that overflows most in a plan that is close."""
+    loads = evaluate(roomier, Partition(roomier.graph, chip_of)).chips
+    over = [
+        (load.memory_bytes - chip.memory_bytes, load)
+        for load, chip in zip(loads, problem.package.chips, strict=True)
+    ]
+    missing, worst = max(over, key=lambda pair: pair[0])
+    names = [
+        problem.graph.op_name[op]
+        for op, chip in enumerate(chip_of.tolist())
+        if chip == worst.chip
+    ]
+    shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    return (
+        f"the closest plan does not fit by {format_bytes(missing)} on chip "
+        f"{worst.chip} (ops {shown}), which needs {format_bytes(worst.memory_bytes)} "
+        f"and has {format_bytes(problem.package.chips[worst.chip].memory_bytes)}"
+    )
+
+
+def _more_chips(problem: Problem, deadline: float) -> str:
+    """Return how many chips would be enough, if a number up to the limit is."""
+    count = problem.num_chips
+    while count < MAX_CHIPS:
+        count = min(2 * count, MAX_CHIPS)
+        package = problem.package.with_chips(count)
+        wider = dataclasses.replace(problem, package=package)
+        found = _first_plan(wider, deadline)
+        if found is not None:
+            used = Partition(wider.graph, found).num_used_chips
+            return f"; {used} chips of the same kind would be enough"
+    return "; give chips more memory, or choose a smaller --precision"
+
+
+def _with_memory(problem: Problem, scale: float) -> Problem:
+    chips = tuple(
+        dataclasses.replace(chip, memory_bytes=int(chip.memory_bytes * scale))
+        for chip in problem.package.chips
+    )
+    package = dataclasses.replace(
+        problem.package, chips=chips, base_chip=None, base_link=None
+    )
+    return dataclasses.replace(problem, package=package)
+
+
+def _first_plan(problem: Problem, deadline: float) -> Int32 | None:
+    method = Slice(Setting(problem, deadline=deadline), max_orders=2)
+    judge = pipeline_evaluator(problem, 1)
+    while not method.done and time.perf_counter() < deadline:
+        rows = method.propose()
+        if rows.shape[0] and judge(rows).valid[0]:
+            chip_of: Int32 = rows[0]
+            return chip_of
+    return None
