@@ -22,7 +22,9 @@ LAYERS = (
     ("rules",),
     ("evaluate", "bounds"),
     ("search",),
-    ("solve", "replication", "plan", "summary", "verify"),
+    ("replication", "shortage"),
+    ("solve",),
+    ("plan", "summary", "verify"),
     ("cli",),
     ("__main__",),
 )
