@@ -18,7 +18,8 @@ from mcmpart.hardware.loader import load_package
 from mcmpart.problem import Problem
 from mcmpart.reference import recompute
 from mcmpart.search import Setting
-from mcmpart.search._moves import anneal_moves, new_placement
+from mcmpart.search._moves import anneal_moves
+from mcmpart.search._placement import new_placement
 from mcmpart.search.slice import Slice
 from mcmpart.search.warm import warm_up
 

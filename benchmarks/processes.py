@@ -18,8 +18,7 @@ IMPORT = "import sys, mcmpart; mcmpart.load_graph(sys.argv[1])" + PEAK
 PARSE = "import sys, onnx; onnx.load(sys.argv[1], load_external_data=False)" + PEAK
 INFER = (
     "import sys, onnx; "
-    "onnx.shape_inference.infer_shapes(onnx.load(sys.argv[1]), data_prop=True)"
-    + PEAK
+    "onnx.shape_inference.infer_shapes(onnx.load(sys.argv[1]), data_prop=True)" + PEAK
 )
 GIB = 2**30
 MIB = 2**20

@@ -6,12 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from mcmpart.errors import InfeasibleError
 from mcmpart.graph.synthetic import chain, random_dag
 from mcmpart.hardware import Chip, Link, Package
 from mcmpart.problem import Problem, UserRules
 from mcmpart.rules import explain
+
+# What holds must not depend on how busy the machine is, nor on the day.
+settings.register_profile(
+    "mcmpart",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("mcmpart")
 
 CHIP_FIELDS = frozenset(Chip.__dataclass_fields__)
 LINK_FIELDS = frozenset(Link.__dataclass_fields__)

@@ -1,4 +1,4 @@
-"""Every shipped case from file to verified plan, at each chip count worth asking for."""
+"""Every shipped case from file to verified plan, at each chip count it asks for."""
 
 import json
 from pathlib import Path
@@ -92,7 +92,7 @@ def test_quantised_tensors_cross_the_cuts():
 
 
 def test_equal_ops_are_shared_evenly():
-    """Five equal ops on four chips: at most two on one, and no chip left out between."""
+    """Five equal ops on four chips: at most two on one, and no chip left out."""
     model = CASES / "faults" / "five_equal_on_four" / "model.onnx"
     result = solved(model, mcmpart.load_package("ring36").with_chips(4))
     counts = np.bincount(result.partition.chip_of)

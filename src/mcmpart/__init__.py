@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mcmpart.partition import Partition
     from mcmpart.plan import read_plan, write_result
     from mcmpart.problem import Problem, UserRules
-    from mcmpart.solve import Result, solve
+    from mcmpart.solve import Result, make_result, solve
     from mcmpart.verify import verify, verify_plan
 
 _HOME = {
@@ -38,6 +38,7 @@ _HOME = {
     "Problem": "problem",
     "UserRules": "problem",
     "Result": "solve",
+    "make_result": "solve",
     "solve": "solve",
     "verify": "verify",
     "verify_plan": "verify",
@@ -58,6 +59,7 @@ __all__ = [
     "import_model",
     "load_graph",
     "load_package",
+    "make_result",
     "read_plan",
     "solve",
     "verify",

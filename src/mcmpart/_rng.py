@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mcmpart._jit import jit, leaf
+from mcmpart._jit import leaf
 
 UInt64 = NDArray[np.uint64]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -70,10 +69,14 @@ class UserRules:
         Every chip must get an op.
     """
 
-    pins: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    pins: Mapping[str, int] = field(default_factory=dict)
     together: tuple[tuple[str, ...], ...] = ()
     apart: tuple[tuple[str, str], ...] = ()
     all_chips: bool = False
+
+    def __post_init__(self) -> None:
+        # A copy that the caller cannot change; a mapping proxy could not be pickled.
+        object.__setattr__(self, "pins", dict(self.pins))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,6 +131,12 @@ class Problem:
     package_arrays: PackageArrays = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        for value, kind in ((self.model, Graph), (self.package, Package)):
+            if not isinstance(value, kind):
+                raise InputError(
+                    f"a problem needs a {kind.__name__} and got {value!r:.60}: make it "
+                    "with load_graph and load_package"
+                )
         threshold = self.replica_threshold
         if threshold is None:
             threshold = REPLICA_THRESHOLD

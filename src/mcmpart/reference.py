@@ -1,7 +1,7 @@
 """The cost model in plain Python: the slow twin that plans are verified with.
 
 Nothing here is shared with the compiled evaluation or with any search: it works on the
-graph and the package alone, op by op and tensor by tensor, as docs/concepts.md states it.
+graph and the package alone, op by op and tensor by tensor, as docs/concepts.md says.
 """
 
 from __future__ import annotations

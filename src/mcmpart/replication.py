@@ -3,53 +3,56 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 
 import numpy as np
 
+from mcmpart.bounds.exhaustive import (
+    TINY_OPS,
+    TINY_PARTITIONS,
+    best_of_all,
+)
 from mcmpart.problem import Problem
-from mcmpart.search import Setting, pipeline_evaluator
-from mcmpart.search.slice import Slice
+from mcmpart.search import Auto, Budget, Setting, pipeline_evaluator, run_search
 
 THRESHOLDS = (0.02, 0.1)
 """Shares of the graph's cost that are tried beside the default one."""
 
-TRIAL_ORDERS = 2
-"""Topological orders that each trial is sliced along."""
+TRIAL_SHARE = 0.2
+"""Share of the search's time that goes into the trials, all together."""
 
 
-def choose_replicas(problem: Problem, deadline: float) -> Problem:
-    """Return the problem with the replica threshold that gives the best first plan.
+def choose_replicas(problem: Problem, time_s: float) -> Problem:
+    """Return the problem with the replica threshold that gives the best plan so far.
 
     Under the triangle rule one cheap op that all layers read chains them to two chips
     unless it is replicated. In a small graph a single launch overhead may be more than
-    the default threshold, so larger ones are tried along the first orders. A problem
-    whose threshold was given, or without the triangle rule, is returned as it is.
+    the default threshold, so larger ones are tried by short searches. A problem whose
+    threshold was given, or without the triangle rule, is returned as it is.
     """
     if problem.replica_threshold is not None or not problem.package_arrays.triangle:
         return problem
-    best, best_s = problem, _first_plan_s(problem, deadline)
-    seen = {problem.graph.op_replicable.tobytes()}
+    variants = {problem.graph.op_replicable.tobytes(): problem}
     for threshold in THRESHOLDS:
         trial = dataclasses.replace(problem, replica_threshold=threshold)
-        marks = trial.graph.op_replicable.tobytes()
-        if marks in seen:
-            continue
-        seen.add(marks)
-        trial_s = _first_plan_s(trial, deadline)
-        if trial_s < best_s:
-            best, best_s = trial, trial_s
-    return best
+        variants.setdefault(trial.graph.op_replicable.tobytes(), trial)
+    if len(variants) == 1:
+        return problem
+    trial_s = time_s * TRIAL_SHARE / len(variants)
+    costs = [_best_s(variant, trial_s) for variant in variants.values()]
+    return list(variants.values())[int(np.argmin(costs))]
 
 
-def _first_plan_s(problem: Problem, deadline: float) -> float:
-    method = Slice(Setting(problem, deadline=deadline), max_orders=TRIAL_ORDERS)
-    judge = pipeline_evaluator(problem, 1)
-    best_s = np.inf
-    while not method.done:
-        rows = method.propose()
-        if rows.shape[0] == 0:
-            continue
-        found = judge(rows)
-        method.observe(found)
-        best_s = min(best_s, np.where(found.valid, found.bottleneck_s, np.inf).min())
-    return float(best_s)
+def _best_s(problem: Problem, time_s: float) -> float:
+    """Return what a short search comes to; all partitions of a tiny problem count."""
+    if problem.graph.num_ops <= TINY_OPS:
+        found = best_of_all(problem, TINY_PARTITIONS)
+        if found.complete:
+            return found.bottleneck_s
+    started = time.perf_counter()
+    setting = Setting(problem, deadline=started + time_s)
+    evaluator = pipeline_evaluator(problem, 1)
+    record = run_search(Auto(setting), evaluator, Budget(time_s), 0.0, started=started)
+    if record.stopped_by == "interrupt":
+        raise KeyboardInterrupt
+    return record.bottleneck_s

@@ -33,11 +33,11 @@ def last_resort(problem: Problem, spent: str) -> Int32:
     NoPlanFoundError
         There are too many to look at; the message says what would fit.
     """
-    chip_of, complete = best_of_all(problem)
-    if chip_of is not None:
-        return chip_of
+    looked_at = best_of_all(problem)
+    if looked_at.chip_of is not None:
+        return looked_at.chip_of
     hint = _memory_hint(problem, time.perf_counter() + HINT_S)
-    if complete:
+    if looked_at.complete:
         rule = "memory" if hint else "rules"
         reason = hint or (
             f"the rules {', '.join(('dataflow', *problem.package.rules))} and the "

@@ -6,17 +6,21 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mcmpart.bounds import simple_bound_s
+from mcmpart.bounds.exhaustive import TINY_OPS, TINY_PARTITIONS, best_of_all
 from mcmpart.bounds.infeasible import raise_if_impossible
 from mcmpart.errors import InputError
 from mcmpart.evaluate import Evaluation, evaluate
 from mcmpart.partition import Partition
 from mcmpart.problem import Problem
 from mcmpart.replication import choose_replicas
+from mcmpart.rules import explain
 from mcmpart.search import (
     METHODS,
     Budget,
+    SearchMethod,
     SearchRecord,
     Setting,
     TracePoint,
@@ -47,6 +51,8 @@ class Result:
     evaluations, seconds, stopped_by
         What was spent, and what ended the search: ``"gap"``, ``"time"``,
         ``"evaluations"``, ``"done"`` or ``"interrupt"``.
+    notes
+        What a user should know of the search, one sentence each.
     """
 
     problem: Problem
@@ -62,6 +68,7 @@ class Result:
     evaluations: int
     seconds: float
     stopped_by: str
+    notes: tuple[str, ...] = ()
 
     @property
     def gap(self) -> float:
@@ -72,7 +79,7 @@ class Result:
 def solve(
     problem: Problem,
     *,
-    method: str = "auto",
+    method: str | Callable[[Setting], SearchMethod] = "auto",
     time_s: float = 10.0,
     evaluations: int | None = None,
     gap: float = 0.01,
@@ -88,7 +95,8 @@ def solve(
     problem
         The graph, the package and the rules.
     method
-        A key of ``mcmpart.search.METHODS``.
+        A key of ``mcmpart.search.METHODS``, or what makes a method of your own from a
+        :class:`Setting`.
     time_s, evaluations, gap
         The budget: wall time of the search in seconds, number of partitions judged,
         and the gap to the lower bound at which to stop.
@@ -111,19 +119,15 @@ def solve(
         None was found in the time given.
     """
     budget = Budget(time_s, evaluations, gap)
+    workers = _checked_workers(workers)
+    make_method = _method_called(method)
     if seed < 0:
         raise InputError(f"the seed is {seed}: give 0 or more")
-    workers = _checked_workers(workers)
-    make_method = METHODS.get(method)
-    if make_method is None:
-        raise InputError(
-            f"there is no method {method!r}: choose one of {', '.join(METHODS)}"
-        )
     raise_if_impossible(problem)
     warm_up()
     started = time.perf_counter()
     if start is None:
-        problem = choose_replicas(problem, started + time_s)
+        problem = choose_replicas(problem, time_s)
     setting = Setting(
         problem=problem,
         seed=seed,
@@ -131,32 +135,90 @@ def solve(
         deadline=started + time_s,
         start=None if start is None else start.chip_of.copy(),
     )
-    lower_bound_s = simple_bound_s(problem)
-    record = run_search(
-        make_method(setting),
-        pipeline_evaluator(problem, workers),
-        budget,
-        lower_bound_s,
-        started=started,
-        start=setting.start,
-        on_improvement=on_improvement,
-    )
+    bound = Bound(simple_bound_s(problem), "simple")
+    record = _exhaust(problem, started) if method == "auto" else None
+    if record is not None:
+        bound = Bound(record.bottleneck_s, "exhaustive")
+        for point in record.trace:
+            on_improvement(point)
+    else:
+        record = run_search(
+            make_method(setting),
+            pipeline_evaluator(problem, workers),
+            budget,
+            bound.seconds,
+            started=started,
+            start=setting.start,
+            on_improvement=on_improvement,
+        )
     partition = _partition_of(problem, record)
     return Result(
         problem=problem,
         partition=partition,
         metrics=evaluate(problem, partition),
-        lower_bound_s=lower_bound_s,
-        lower_bound_method="simple",
+        lower_bound_s=bound.seconds,
+        lower_bound_method=bound.method,
         trace=tuple(record.trace),
-        method=method,
+        method=method if isinstance(method, str) else method.__name__,
         seed=seed,
         budget=budget,
         workers=workers,
         evaluations=record.evaluations,
         seconds=record.seconds,
         stopped_by=record.stopped_by,
+        notes=_notes(problem, start),
     )
+
+
+def make_result(problem: Problem, partition: Partition) -> Result:
+    """Return a partition of your own as a result: to be written, verified, reported.
+
+    Raises
+    ------
+    InputError
+        It breaks a rule; the message says which and how.
+    """
+    broken = explain(
+        problem.graph, problem.package, partition.chip_of.tolist(), problem.user
+    )
+    if broken:
+        raise InputError(
+            f"the partition breaks the rule {broken[0].rule}: {broken[0].message}"
+        )
+    return Result(
+        problem=problem,
+        partition=partition,
+        metrics=evaluate(problem, partition),
+        lower_bound_s=simple_bound_s(problem),
+        lower_bound_method="simple",
+        trace=(),
+        method="given",
+        seed=0,
+        budget=Budget(),
+        workers=1,
+        evaluations=1,
+        seconds=0.0,
+        stopped_by="done",
+    )
+
+
+class Bound(NamedTuple):
+    """A lower bound in seconds and the method that proves it."""
+
+    seconds: float
+    method: str
+
+
+def _method_called(
+    method: str | Callable[[Setting], SearchMethod],
+) -> Callable[[Setting], SearchMethod]:
+    if not isinstance(method, str):
+        return method
+    if method not in METHODS:
+        raise InputError(
+            f"there is no method {method!r}: choose one of {', '.join(METHODS)}"
+        )
+    return METHODS[method]
 
 
 def _checked_workers(workers: int | None) -> int:
@@ -167,10 +229,49 @@ def _checked_workers(workers: int | None) -> int:
     return workers
 
 
+def _exhaust(problem: Problem, started: float) -> SearchRecord | None:
+    """Return the optimum of a problem so small that all its partitions are judged."""
+    if problem.graph.num_ops > TINY_OPS:
+        return None
+    found = best_of_all(problem, TINY_PARTITIONS)
+    if found.chip_of is None or not found.complete:
+        return None
+    seconds = time.perf_counter() - started
+    point = TracePoint(
+        evaluations=found.num_judged,
+        seconds=seconds,
+        bottleneck_s=found.bottleneck_s,
+        lower_bound_s=found.bottleneck_s,
+        method="exhaustive",
+    )
+    return SearchRecord(
+        best=found.chip_of,
+        bottleneck_s=found.bottleneck_s,
+        evaluations=found.num_judged,
+        seconds=seconds,
+        trace=[point],
+        stopped_by="gap",
+    )
+
+
 def _partition_of(problem: Problem, record: SearchRecord) -> Partition:
     if record.best is not None:
         return Partition(problem.graph, record.best)
     if record.stopped_by == "interrupt":
         raise KeyboardInterrupt
-    spent = f"{record.evaluations} evaluations in {record.seconds:.1f} s"
+    spent = f"partitions judged: {record.evaluations}, time: {record.seconds:.1f} s"
     return Partition(problem.graph, last_resort(problem, spent))
+
+
+def _notes(problem: Problem, start: Partition | None) -> tuple[str, ...]:
+    if start is None:
+        return ()
+    broken = explain(
+        problem.graph, problem.package, start.chip_of.tolist(), problem.user
+    )
+    if not broken:
+        return ()
+    return (
+        f"the partition to start from is not valid here (rule {broken[0].rule}: "
+        f"{broken[0].message}), so it was only a hint",
+    )

@@ -57,22 +57,22 @@ def build_model():
 
 
 @pytest.fixture
-def cli():
-    """Give :func:`run_cli`."""
-    return run_cli
-
-
-@pytest.fixture
-def error():
-    """Give :func:`error_of`."""
-    return error_of
-
-
-@pytest.fixture
 def work(tmp_path, monkeypatch):
     """Give an empty folder, and stand in it."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def cli(work):
+    """Give :func:`run_cli`, in the work folder: a command may write where it stands."""
+    return run_cli
+
+
+@pytest.fixture
+def error(work):
+    """Give :func:`error_of`, in the work folder too."""
+    return error_of
 
 
 @pytest.fixture

@@ -75,9 +75,9 @@ def test_names(text, names):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a", "--together 'a' names 1 op(s): give two or more"),
-        ("", "--together '' names 0 op(s): give two or more"),
-        ("a,,b", "--together 'a,,b' names 2 op(s)"),
+        ("a", "--together 'a' is not of the form OP,OP: give two or more"),
+        ("", "--together '' is not of the form OP,OP"),
+        ("a,,b", "--together 'a,,b' is not of the form OP,OP"),
         ('a,"b', "is not a list of op names"),
     ],
 )

@@ -76,6 +76,7 @@ def test_every_option_is_kept(cli, model):
         *(cli, model, "--package", "mtpp", "--chips", 3, "--method", "slice"),
         *("--time", 3, "--evaluations", 7, "--gap", 0.2, "--seed", 5, "--workers", 1),
         *("--dim", "batch=8", "--precision", "bf16", "--op-cost", "Relu=77"),
+        *("--replica-threshold", 0.05),
         *("--pin", "mm_0=0", "--together", "mm_0,relu_0", "--apart", "mm_0,mm_2"),
         "--all-chips",
     )
@@ -89,7 +90,7 @@ def test_every_option_is_kept(cli, model):
         "gap": 0.2,
         "workers": 1,
         "precision": "bf16",
-        "replica_threshold": search["settings"]["replica_threshold"],
+        "replica_threshold": 0.05,
         "pins": {"mm_0": 0},
         "together": [["mm_0", "relu_0"]],
         "apart": [["mm_0", "mm_2"]],
@@ -160,8 +161,8 @@ def test_start_from_another_model(error, cli, model, graph_file):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("--gap", 1), "within the gap of 100 %"),
-        (("--gap", 0, "--evaluations", 1), "the limit of 1 evaluations"),
+        (("--gap", 0.99), "within the gap of 99 %"),
+        (("--gap", 0, "--evaluations", 1), "the limit of 1 partition"),
         (("--gap", 0, "--method", "greedy"), "the method has nothing more to try"),
         (("--gap", 0, "--method", "local", "--time", 0.2), "the time limit of 0.2 s"),
     ],
@@ -169,7 +170,9 @@ def test_start_from_another_model(error, cli, model, graph_file):
 def test_stop_reason(cli, graph_file, options, reason):
     """What ended the search is said in words."""
     shown = cli("partition", graph_file, "--chips", 5, *options).stdout
-    assert re.search(rf"^stopped after .* evaluations: {reason}$", shown, re.MULTILINE)
+    assert re.search(
+        rf"^stopped after .* partitions? judged: {reason}$", shown, re.MULTILINE
+    )
 
 
 def empty(path):
@@ -248,6 +251,13 @@ def test_bad_package(error, model, work, package_file, old, new, text):
         (("--time", "nan"), "the time limit is nan s"),
         (("--evaluations", 0), "give at least 1"),
         (("--gap", -1), "the gap is -1.0"),
+        (("--gap", 5), "--gap is 5, and a gap is a share below 1: 0.05 is 5 %"),
+        (("--gap", 1), "a gap is a share below 1"),
+        (("--seed", -1), "--seed is -1: give 0 or more"),
+        (("--workers", 0), "--workers is 0: give 1 to 1024"),
+        (("--workers", 9999), "--workers is 9999: give 1 to 1024"),
+        (("--replica-threshold", 2), "--replica-threshold is 2: give a share from 0"),
+        (("--replica-threshold", "nan"), "--replica-threshold is nan"),
         (("--precision", "int9"), "the precision 'int9'"),
         (("--dim", "batch"), "NAME=N"),
         (("--op-cost", "Foo=3"), "--op-cost names Foo"),
@@ -281,7 +291,8 @@ def test_a_folder_that_refuses(error, model, monkeypatch):
 
 def test_an_option_is_answered_before_the_model_is_read(error, work):
     """A slip in an option does not wait for a large model to be read."""
-    for slip in (("--method", "no"), ("--package", "no"), ("--gap", "nan")):
+    slips = (("--method", "no"), ("--package", "no"), ("--gap", "nan"))
+    for slip in (*slips, ("--workers", 0), ("--replica-threshold", -1)):
         assert "huge.onnx" not in error("partition", "huge.onnx", *slip)
 
 

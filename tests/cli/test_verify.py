@@ -47,7 +47,11 @@ def test_another_model(cli, plan, graph_file):
     """--model with another model is a difference."""
     result = cli("verify", plan, "--model", graph_file)
     assert result.exit_code == 1
-    assert "chain.graph.json is not the model the plan was made for" in result.stdout
+    assert result.stdout == (
+        "the plan does not hold: 1 difference\n"
+        "  chain.graph.json is not the model the plan was made for (its graph "
+        "differs)\n"
+    )
 
 
 def test_differences(cli, plan):
@@ -56,7 +60,7 @@ def test_differences(cli, plan):
     result = cli("verify", plan)
     assert result.exit_code == 1
     head, line = result.stdout.splitlines()
-    assert head == "the plan does not hold: 1 difference(s)"
+    assert head == "the plan does not hold: 1 difference"
     assert line.startswith("  latency_s is 1.0, recomputed ")
 
 

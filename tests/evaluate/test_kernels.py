@@ -1,7 +1,7 @@
 """The compiled evaluation agrees with its plain twin, reference.py, on random cases."""
 
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -85,6 +85,28 @@ def test_random_cases_meet_every_rule(make_problem, make_rows, broken):
     assert min(counts.values()) >= 10, counts
     assert num_valid >= 100
     assert num_replicas >= 50
+
+
+def test_memory_to_the_last_byte(make_problem, make_rows):
+    """A chip with just what it needs is valid, and with one byte less it is not."""
+    for rng, problem, rows in cases(6, make_problem, make_rows, rules=False, rows=1):
+        package = problem.package
+        rules = ("triangle",) if package.has_rule("triangle") else ()
+        free = replace(package, rules=rules, base_chip=None)
+        partition = Partition(problem.graph, rows[0])
+        found = evaluate(replace(problem, package=free), partition)
+        needs = [max(load.memory_bytes, 1) for load in found.chips]
+        short = int(rng.integers(problem.num_chips))
+        for less, fits in ((0, found.valid), (1, False)):
+            if found.chips[short].memory_bytes <= less:
+                continue
+            chips = [
+                replace(chip, memory_bytes=need - less * (c == short))
+                for c, (chip, need) in enumerate(zip(package.chips, needs, strict=True))
+            ]
+            tight = replace(free, rules=(*rules, "memory"), chips=tuple(chips))
+            _, valid = evaluate_many(replace(problem, package=tight), rows, workers=1)
+            assert valid.tolist() == [fits]
 
 
 def test_rows_without_a_meaning(make_problem, make_rows):

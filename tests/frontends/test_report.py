@@ -37,9 +37,9 @@ def test_unknown_kinds_notes_and_dims_are_lines() -> None:
         notes=("fact",),
         dims=(("batch", 8),),
     ).lines()
-    assert lines[0] == "3 nodes -> 2 ops (1 nodes folded to constants)"
+    assert lines[0] == "3 nodes -> 2 ops (1 node folded to constants)"
     assert "  2 d::Foo" in lines
-    assert "  no cost rule: d::Foo, 2 op(s): a, b" in lines
+    assert "  no cost rule: d::Foo, 2 ops: a, b" in lines
     assert {"dimension batch = 8", "note: fact", "assumption: guess"} <= set(lines)
 
 
@@ -50,6 +50,23 @@ def test_sentences_gather_their_subjects() -> None:
         sentences.add("strings counted", name)
     sentences.add("alone")
     assert sentences.lines() == ("strings counted: a, b", "alone")
+
+
+def test_subjects_are_named_where_the_sentence_does_not() -> None:
+    """What the subjects are stands with them in brackets, apart from the remedy."""
+    sentences = Sentences()
+    for name in ("a", "b"):
+        sentences.add("set --op-cost d::Foo=FLOPS", name, "ops")
+    assert sentences.lines() == ("set --op-cost d::Foo=FLOPS (ops: a, b)",)
+
+
+def test_one_thing_is_singular() -> None:
+    """One node, op and folded node are said in the singular."""
+    lines = ImportReport(
+        1, 1, num_folded=1, unruled=(UnruledKind("d::Foo", 1, ("a",)),)
+    ).lines()
+    assert lines[0] == "1 node -> 1 op (1 node folded to constants)"
+    assert "  no cost rule: d::Foo, 1 op: a" in lines
 
 
 def test_long_lists_are_cut() -> None:

@@ -101,7 +101,7 @@ def test_the_file_is_columns(document):
     assert document["ops"]["seconds"] == [0.1, None]
     assert document["tensors"]["producer"] == [-1, 0, 1]
     assert document["tensors"]["shape"] == [[2], [], None]
-    assert document["uses"] == {"tensor": [0, 1, 0], "op": [0, 1, 1]}
+    assert document["uses"] == {"tensor": [0, 0, 1], "op": [0, 1, 1]}
     assert document["weight_uses"] == {"weight": [0], "op": [0]}
     assert document["together"] == [[0, 1]]
 

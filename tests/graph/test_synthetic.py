@@ -77,7 +77,7 @@ def test_unet_skip():
 
 
 def test_transformer_size():
-    """36 layers of 58 ops are the benchmark graph of 2,105 ops and a head and 279 MB of int8."""
+    """36 layers of 58 ops are the benchmark graph of 2,105 ops and 279 MB of int8."""
     assert transformer().num_ops == 36 * 58 + 17
     graph = transformer(tied_head=True)
     assert graph.num_ops == 36 * 58 + 18

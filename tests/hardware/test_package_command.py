@@ -18,7 +18,10 @@ from mcmpart.hardware import (
     to_toml,
 )
 
-HEADER = ["name", "chips", "topology", "long edges", "memory", "peak op/s", "source"]
+HEADER = [
+    *("name", "chips", "topology", "rules", "long edges", "memory", "peak op/s"),
+    "source",
+]
 
 
 def run(*arguments: str) -> str:
@@ -41,25 +44,33 @@ def test_list_is_one_line_per_package():
     by_name = {row[0]: row for row in cells}
     source = load_package("ring36").source
     assert by_name["ring36"] == [
-        *("ring36", "36", "ring", "forbid", "32.0 MiB", "int8 4.00 T", source)
+        *("ring36", "36", "ring", "no_skip, triangle, memory", "forbid", "32.0 MiB"),
+        *("int8 4.00 T", source),
     ]
-    assert by_name["mtpp"][5] == "any dtype 1.00 E"
+    assert by_name["mtpp"][6] == "any dtype 1.00 E"
+    assert [by_name[name][3] for name in ("simba36", "mtpp")] == [
+        "no_skip",
+        "dataflow only",
+    ]
 
 
 def test_list_on_a_terminal_is_cut_to_its_width(monkeypatch, capsys):
     """On a terminal a source is cut to what is left, so a row stays one line."""
-    monkeypatch.setenv("COLUMNS", "90")
+    monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    row = ("toy", "4", "ring", "relay", "8.0 MiB", "int8 1 k", "[bold] source " * 9)
+    row = (
+        *("toy", "4", "ring", "memory", "relay", "8.0 MiB", "int8 1 k"),
+        "[bold] source " * 9,
+    )
     _print_table([row])
     shown = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)
     header, line = shown.splitlines()
     assert header.split() == " ".join(HEADER).split()
     assert line.startswith(
-        "toy   4      ring      relay       8.0 MiB  int8 1 k   [bold]"
+        "toy   4      ring      memory  relay       8.0 MiB  int8 1 k   [bold]"
     )
     assert line.rstrip().endswith("\N{HORIZONTAL ELLIPSIS}")
-    assert len(line) <= 90
+    assert len(line) <= 100
 
 
 @pytest.mark.parametrize("name", preset_names())
@@ -69,13 +80,13 @@ def test_show_prints_the_file_as_shipped(name):
 
 
 def test_check_says_what_the_file_says(tmp_path):
-    """A good file gives one line with its chips, memory, peak, links and rules."""
+    """A good file gives one line: its chips, memory, peak, io, links and rules."""
     path = tmp_path / "mine.toml"
     path.write_text(preset_text("ring36"))
     assert run("check", str(path)) == (
         "ok: ring36: 36 chips, ring; memory 32.0 MiB a chip; peak int8 4.00 Top/s; "
-        "links 4.00 GB/s; rules dataflow, no_skip, triangle, memory; "
-        "long edges forbid\n"
+        "io 8.00 GB/s serial; links 4.00 GB/s; "
+        "rules dataflow, no_skip, triangle, memory; long edges forbid\n"
     )
 
 
@@ -87,6 +98,33 @@ def test_check_of_a_mixed_package_counts_kinds(tmp_path):
     assert run("check", str(path)).startswith(
         "ok: cpu-x2: 2 chips of 2 kinds, ring; memory 1.0 KiB to 4.0 GiB a chip; "
     )
+
+
+def test_check_of_a_mixed_package_gives_ranges(tmp_path):
+    """Peaks per dtype, io and links are given from the least to the largest."""
+    path = tmp_path / "mixed.toml"
+    path.write_text(
+        preset_text("ring36").replace("count = 36 ", "count = 4 ")
+        + "[[chip.override]]\nchips = [1, 2]\n"
+        'io_bandwidth_bytes_per_s = "2 GB/s"\n'
+        "peak_ops_per_s = {int8 = 1e12, bf16 = 5e11}\n"
+        '[[link.override]]\nhops = [0]\nbandwidth_bytes_per_s = "9 GB/s"\n'
+    )
+    assert run("check", str(path)) == (
+        "ok: ring36: 4 chips of 2 kinds, ring; memory 32.0 MiB a chip; "
+        "peak int8 1.00 T to 4.00 Top/s, bf16 500 Gop/s on 2 of them; "
+        "io 2.00 GB/s to 8.00 GB/s serial; links 4.00 GB/s to 9.00 GB/s; "
+        "rules dataflow, no_skip, triangle, memory; long edges forbid\n"
+    )
+
+
+def test_check_says_that_memory_is_not_enforced(tmp_path):
+    """Where the memory rule is off, that stands beside the memory."""
+    path = tmp_path / "simba.toml"
+    path.write_text(preset_text("simba36"))
+    line = run("check", str(path))
+    assert "; memory 752.0 KiB a chip, not enforced; " in line
+    assert "; rules dataflow, no_skip; " in line
 
 
 def test_check_of_one_chip_names_no_links(tmp_path):

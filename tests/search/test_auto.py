@@ -21,16 +21,19 @@ def branches():
 def run(problem, time_s, **options):
     """Run auto; return the record and the stages that proposed, in order."""
     started = time.perf_counter()
-    method = Auto(Setting(problem, deadline=started + time_s, **options))
+    setting = Setting(problem, deadline=started + time_s, **options)
+    method = Auto(setting)
     judge = pipeline_evaluator(problem, 1)
     stages = []
 
     def noting(rows):
-        stages.append(method.stage)
+        stages.append(method.name)
         return judge(rows)
 
     budget = Budget(time_s=time_s)
-    record = run_search(method, noting, budget, 0.0, started=started)
+    record = run_search(
+        method, noting, budget, 0.0, started=started, start=setting.start
+    )
     return record, list(dict.fromkeys(stages))
 
 
@@ -47,8 +50,9 @@ def test_a_start_comes_first(branches):
     """The user's start is judged before anything else."""
     start = np.zeros(branches.graph.num_ops, dtype=np.int32)
     record, stages = run(branches, 0.3, start=start)
-    assert stages[:2] == ["start", "greedy"]
-    assert record.trace[0].evaluations == 1
+    assert record.trace[0].method == "start"
+    assert stages[:2] == ["auto", "greedy"]
+    assert record.bottleneck_s < record.trace[0].bottleneck_s
 
 
 def test_without_any_plan_it_ends(make_package):

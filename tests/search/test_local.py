@@ -30,7 +30,7 @@ def run(problem, proposals, **options):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_it_gets_better_from_its_start(workers, make_problem, make_rows):
-    """Each proposal beyond the start is valid and beats the best before its round."""
+    """The first proposal is the start; every other is valid, and some are better."""
     rng = np.random.default_rng(2)
     num_better = 0
     for _ in range(6):
@@ -42,11 +42,11 @@ def test_it_gets_better_from_its_start(workers, make_problem, make_rows):
             continue
         start = rows[valid.argmax()]
         _, found, costs = run(problem, 6, start=start, workers=workers)
-        assert found[:2] == [start.tolist()] * 2
+        assert found[0] == start.tolist()
         assert costs[0] == cost[valid.argmax()]
         assert np.isfinite(costs).all()
-        assert max(costs[2:], default=0.0) < costs[0]
-        num_better += len(costs) > 2
+        assert len(costs) == 1 + 5 * workers
+        num_better += min(costs) < costs[0] * 0.99
     assert num_better >= 2
 
 
@@ -86,11 +86,11 @@ def view_problem(package, *, late):
     ],
 )
 def test_a_start_that_splits_blocks(make_package, late, start, whole):
-    """A view apart from its block follows the op that costs most; both are judged."""
+    """A view apart from its block follows the op that costs most."""
     problem = view_problem(make_package(2, rules=("triangle",)), late=late)
     assert problem.blocks.num_blocks == 2
     method, rows, costs = run(problem, 1, start=np.array(start, dtype=np.int32))
-    assert rows == [start, whole]
+    assert rows == [whole]
     assert np.isfinite(costs).all()
     assert method.propose().shape[1] == 3
 
@@ -99,8 +99,8 @@ def test_a_start_that_is_invalid(toy, toy_optimum_s):
     """An invalid start is judged once; then slice gives another."""
     start = np.array([0, 0, 2, 2, 2, 2], dtype=np.int32)
     _, _, costs = run(toy, 2, start=start)
-    assert costs[:2] == [np.inf, np.inf]
-    assert costs[2] == pytest.approx(toy_optimum_s, rel=1e-12)
+    assert costs[0] == np.inf
+    assert costs[1] == pytest.approx(toy_optimum_s, rel=1e-12)
 
 
 def test_one_chip_is_done_at_once(toy, make_package):

@@ -7,7 +7,7 @@ import pytest
 
 from mcmpart.errors import InputError
 from mcmpart.search import Budget, Evaluations, relative_gap, run_search
-from mcmpart.search.method import Setting, best_row, no_rows
+from mcmpart.search.method import Setting, no_rows
 
 NUM_OPS = 3
 
@@ -93,16 +93,35 @@ def test_the_trace_falls():
 
 
 def test_the_trace_names_the_method_of_the_moment():
-    """A method may change its name as it goes on, as auto's stages do."""
+    """A method may change its name as it proposes, as auto does with its stages."""
     script = Script([5], [4])
-    observe = script.observe
+    propose = script.propose
 
-    def rename(evaluations):
-        observe(evaluations)
-        script.name = f"after {len(script.seen)}"
+    def rename():
+        script.name = f"stage {len(script.seen)}"
+        return propose()
 
-    script.observe = rename
-    assert [point.method for point in run(script).trace] == ["after 1", "after 2"]
+    script.propose = rename
+    assert [point.method for point in run(script).trace] == ["stage 0", "stage 1"]
+
+
+def test_a_start_is_judged_first():
+    """The start is the first evaluation; the method observes it like its own."""
+    script = Script([6, 4])
+    script.costs = [5]
+    record = run(script, start=np.zeros(NUM_OPS, dtype=np.int32))
+    assert script.seen == [[0], [1, 2]]
+    assert [point.method for point in record.trace] == ["start", "script"]
+    assert [point.evaluations for point in record.trace] == [1, 3]
+
+
+def test_a_start_counts_as_an_evaluation():
+    """With one evaluation to spend, the start is all that is judged."""
+    script = Script([6, 4])
+    script.costs = [5]
+    start = np.zeros(NUM_OPS, dtype=np.int32)
+    record = run(script, Budget(time_s=60.0, evaluations=1), start=start)
+    assert (record.bottleneck_s, record.evaluations) == (5, 1)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5])
@@ -218,17 +237,6 @@ def test_budgets_out_of_range(options, message):
 def test_relative_gap(bottleneck_s, bound_s, gap):
     """(bottleneck - bound) / bottleneck, 0 where the bound is met, 1 at worst."""
     assert relative_gap(bottleneck_s, bound_s) == gap
-
-
-def test_best_row():
-    """The best valid row of several evaluations, or None."""
-    script = Script([5, -1], [3, 4], [-2])
-    batches = [script.judge(script.propose()) for _ in range(3)]
-    found = best_row(batches)
-    assert found.chip_of.tolist() == [[2, 2, 2]]
-    assert (found.bottleneck_s.tolist(), found.valid.tolist()) == ([3], [True])
-    assert best_row(batches[2:]) is None
-    assert best_row([]) is None
 
 
 def test_setting(toy):

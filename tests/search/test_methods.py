@@ -24,6 +24,7 @@ def search(method, problem, *, evaluations=20, time_s=0.1, **options):
         Budget(time_s=time_s, evaluations=evaluations),
         simple_bound_s(problem),
         started=started,
+        start=setting.start,
     )
 
 

@@ -12,11 +12,12 @@ from mcmpart.partition import Partition
 from mcmpart.problem import Problem, UserRules
 from mcmpart.search._moves import (
     MAX_CLOSURE,
+    _chips_allow,
     anneal_moves,
     closure_of,
-    new_placement,
     slowest,
 )
+from mcmpart.search._placement import new_placement
 
 COUNTS = (
     *("chip_of", "readers", "reader_chips", "users", "arc_tensors", "num_members"),
@@ -188,6 +189,42 @@ def test_same_state_same_walk(make_problem, make_rows):
     ]
     assert walks[0] == walks[1]
     assert walks[0] != walks[2]
+
+
+@pytest.mark.parametrize(
+    ("source", "to", "size", "num_blocks", "allowed"),
+    [
+        # Nothing opens or closes.
+        (1, 2, 1, [2, 2, 2, 0], True),
+        (1, 0, 1, [2, 2, 2, 0], True),
+        # The next chip opens only behind all others.
+        (2, 3, 1, [2, 2, 2, 0], True),
+        (1, 2, 1, [2, 2, 0, 2], False),
+        (2, 1, 1, [2, 0, 2, 0], False),
+        # A chip closes only at the end, into a chip in use.
+        (2, 1, 2, [2, 2, 2, 0], True),
+        (1, 0, 2, [2, 2, 2, 0], False),
+        (0, 1, 2, [2, 2, 2, 0], False),
+        (3, 2, 1, [2, 2, 0, 1], False),
+        (2, 3, 2, [2, 2, 2, 0], False),
+    ],
+)
+def test_chips_open_and_close_at_the_end(
+    make_package, source, to, size, num_blocks, allowed
+):
+    """Under no_skip and relay; elsewhere any chip may, unless all are demanded."""
+    bound, free = (
+        Problem(diamond(2), package).package_arrays
+        for package in (
+            make_package(4, long_edges="relay", rules=()),
+            make_package(4, long_edges="direct", rules=()),
+        )
+    )
+    counts = np.array(num_blocks, dtype=np.int64)
+    assert _chips_allow(source, to, size, counts, bound, False) == allowed
+    assert _chips_allow(source, to, size, counts, free, False)
+    closes = num_blocks[source] == size
+    assert _chips_allow(source, to, size, counts, free, True) == (not closes)
 
 
 def closure(problem, chip_of, n, *, up, limit=MAX_CLOSURE):

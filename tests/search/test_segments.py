@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from mcmpart.evaluate import evaluate
+from mcmpart.graph import GraphBuilder, OpSpec, TensorSpec
 from mcmpart.graph.synthetic import residual
 from mcmpart.partition import Partition
 from mcmpart.problem import Problem, UserRules
 from mcmpart.search._orders import keyed_order, order_arrays
 from mcmpart.search._segments import (
     EDGE_IN,
+    NUM_TOTALS,
     PEAK,
     PIN,
     PIN_CLASH,
@@ -32,7 +34,9 @@ def segments(problem, order):
     arrays = problem.blocks.arrays
     num_classes = arrays.block_s.shape[0]
     for start in range(order.block.size):
-        segment = Segment(np.full(num_classes, 7.0), np.full(9, 7, dtype=np.int64))
+        segment = Segment(
+            np.full(num_classes, 7.0), np.full(NUM_TOTALS, 7, dtype=np.int64)
+        )
         clear(segment)
         for at in range(start, order.block.size):
             grow(segment, start, at, arrays, order)
@@ -102,10 +106,33 @@ def test_cuts_that_a_tensor_jumps_over(make_package):
     # x -> op_0 -> op_1 -> add(x) -> op_0 -> op_1 -> add(first add).
     problem = Problem(residual(2, ops_per_block=2), make_package(3))
     order = order_arrays(problem.blocks.arrays, np.arange(6, dtype=np.int32))
-    assert not cut_is_allowed(3, 5, 6, True, order)
-    assert cut_is_allowed(3, 5, 6, False, order)
-    assert cut_is_allowed(3, 6, 6, True, order)
-    assert cut_is_allowed(0, 3, 6, True, order)
+    allowed = {
+        (start, end): (
+            cut_is_allowed(segment, start, end, True, order),
+            cut_is_allowed(segment, start, end, False, order),
+        )
+        for start, end, segment in segments(problem, order)
+    }
+    # The first add's tensor jumps over [3, 5), which it enters and which is left.
+    assert allowed[3, 5] == (False, True)
+    assert allowed[3, 6] == (True, True)
+    # Nothing jumps over the first segment.
+    assert allowed[0, 3] == (True, True)
+
+
+def test_a_tensor_may_jump_over_a_dead_end(make_package):
+    """Over a segment that nothing enters, or nothing leaves, a tensor may jump."""
+    # Both readers of the source are outputs; "dead" stands between.
+    builder = GraphBuilder("dead_end")
+    builder.host_tensor(TensorSpec("x", 8))
+    for name, read in (("source", "x"), ("dead", "source.t"), ("last", "source.t")):
+        writes = (TensorSpec(f"{name}.t", 8),)
+        builder.op(OpSpec(name, "Op", flops=8, reads=(read,), writes=writes))
+        builder.output(f"{name}.t")
+    problem = Problem(builder.build(), make_package(3))
+    order = order_arrays(problem.blocks.arrays, np.arange(3, dtype=np.int32))
+    for start, end, segment in segments(problem, order):
+        assert cut_is_allowed(segment, start, end, True, order)
 
 
 def test_places_and_cut_points(toy):

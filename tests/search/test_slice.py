@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mcmpart.evaluate import evaluate, evaluate_many
+from mcmpart.graph import GraphBuilder, OpSpec, TensorSpec
 from mcmpart.graph.synthetic import chain
 from mcmpart.partition import Partition
 from mcmpart.problem import Problem
@@ -25,15 +26,19 @@ def cuts(problem):
     return problem.blocks.expand(np.array(chip_of, dtype=np.int32))
 
 
-def no_tensor_jumps(problem, row):
-    """Whether no tensor passes over a used chip, which is what slice demands."""
+def jumps_are_harmless(problem, row):
+    """Whether tensors pass only over chips that nothing enters or nothing leaves."""
     graph = problem.graph
-    used = set(row[row >= 0].tolist())
-    for u in np.flatnonzero(~graph.op_replicable):
-        for v in graph.successors.row(u):
-            if used.intersection(range(row[u] + 1, row[v])):
-                return False
-    return True
+    arcs = {
+        (int(row[u]), int(row[v]))
+        for u in np.flatnonzero(~graph.op_replicable)
+        for v in graph.successors.row(u)
+        if row[u] != row[v]
+    }
+    entered = {b for _, b in arcs}
+    left = {a for a, _ in arcs}
+    jumped = {c for a, b in arcs for c in range(a + 1, b)}
+    return not (jumped & entered & left)
 
 
 def best_cut_s(problem):
@@ -41,7 +46,7 @@ def best_cut_s(problem):
     rows = cuts(problem)
     cost, valid = evaluate_many(problem, rows, workers=1)
     if problem.package.has_rule("triangle"):
-        valid = valid & [no_tensor_jumps(problem, row) for row in rows]
+        valid = valid & [jumps_are_harmless(problem, row) for row in rows]
     return cost[valid].min(initial=np.inf)
 
 
@@ -97,7 +102,7 @@ def best_roomy_cut_s(problem):
             for chip, load in zip(problem.package.chips, found.chips, strict=True)
         ]
         live = [written[row == c].sum() for c in range(problem.num_chips)]
-        jumps = problem.package.has_rule("triangle") and not no_tensor_jumps(
+        jumps = problem.package.has_rule("triangle") and not jumps_are_harmless(
             problem, row
         )
         if found.valid and not jumps and np.all(np.array(live) <= room):
@@ -177,6 +182,42 @@ def test_late_proposals_are_empty(toy):
     """After the deadline it proposes nothing more and does not hang."""
     method = Slice(Setting(toy, deadline=0.0))
     assert method.propose().shape == (0, 6)
+
+
+def test_overflow_of_replicas_moves_the_cut(make_package):
+    """A replica's live tensor is not counted along the way: the limit is tightened.
+
+    Four layers of 1 s and 100 B of weights; the first and the third read ``mask.t``,
+    100 B, which a replica makes. Two layers on chip 0 seem to need 200 B and need 300.
+    """
+    builder = GraphBuilder("masked")
+    builder.host_tensor(TensorSpec("x", 0))
+    mask = (TensorSpec("mask.t", 100),)
+    builder.op(OpSpec("mask", "Op", replicable=True, reads=("x",), writes=mask))
+    last = "x"
+    for i in range(4):
+        builder.weight(TensorSpec(f"w{i}", 100))
+        reads = (last, "mask.t") if i in (0, 2) else (last,)
+        writes = (TensorSpec(f"l{i}.t", 0),)
+        builder.op(
+            OpSpec(
+                f"l{i}",
+                "Op",
+                seconds=1.0,
+                reads=reads,
+                weights=(f"w{i}",),
+                writes=writes,
+            )
+        )
+        last = f"l{i}.t"
+    builder.output(last)
+    graph = builder.build()
+    roomy, narrow = (
+        make_package(2, overrides={0: {"memory_bytes": memory_bytes}})
+        for memory_bytes in (300, 240)
+    )
+    assert first_cut(Problem(graph, roomy)).tolist() == [[-1, 0, 0, 1, 1]]
+    assert first_cut(Problem(graph, narrow)).tolist() == [[-1, 0, 1, 1, 1]]
 
 
 def test_largest_block(make_package):

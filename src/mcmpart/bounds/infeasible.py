@@ -41,39 +41,52 @@ def _check_all_chips(problem: Problem) -> None:
 
 
 def _check_pins(problem: Problem) -> None:
-    """Push pins along the edges: f(u) <= f(v) must leave each pin its chip."""
+    """Push pins along the edges: f(u) <= f(v) leaves each op an interval of chips."""
     arrays = problem.ops.arrays
     if not (arrays.pin >= 0).any():
         return
-    num_blocks = problem.ops.num_blocks
-    low_from = np.arange(num_blocks, dtype=np.int32)
+    num_ops = problem.ops.num_blocks
     low = np.where(arrays.pin >= 0, arrays.pin, 0)
-    for n in range(num_blocks):
+    high = np.where(arrays.pin >= 0, arrays.pin, problem.num_chips - 1)
+    low_from = np.arange(num_ops)
+    for n in range(num_ops):
         for p in arrays.pred[arrays.pred_ptr[n] : arrays.pred_ptr[n + 1]].tolist():
             if low[p] > low[n]:
                 low[n], low_from[n] = low[p], low_from[p]
         if 0 <= arrays.pin[n] < low[n]:
-            first, second = (_op_name(problem, b) for b in (int(low_from[n]), n))
+            first, second = (_op_name(problem, int(b)) for b in (low_from[n], n))
             raise InfeasibleError(
                 "dataflow",
                 f"no plan exists: {second!r} is pinned to chip {arrays.pin[n]} and "
                 f"depends on {first!r}, pinned to the later chip {low[n]}: data flows "
                 "to higher chips only",
             )
-    if problem.package_arrays.no_skip:
-        _check_pins_reach(problem, low)
+    for n in range(num_ops - 1, -1, -1):
+        after = arrays.succ[arrays.succ_ptr[n] : arrays.succ_ptr[n + 1]]
+        high[n] = min(high[n], high[after].min(initial=problem.num_chips - 1))
+    if problem.package_arrays.no_skip and num_ops:
+        _check_cover(problem, low, high)
 
 
-def _check_pins_reach(problem: Problem, low: Int32) -> None:
-    """Check that a pin to chip c leaves a block for each of the c chips before it."""
+def _check_cover(problem: Problem, low: Int32, high: Int32) -> None:
+    """Check that each chip up to the highest pin is open to some op (no_skip)."""
     top = int(low.max())
+    pinned = _op_name(problem, int(low.argmax()))
     if problem.ops.num_blocks <= top:
         raise InfeasibleError(
             "no_skip",
-            f"no plan exists: an op is pinned to chip {top}, and the graph has only "
-            f"{problem.ops.num_blocks} ops that can stand on chips of their own, "
-            f"too few for chips 0 to {top}: pin to a lower chip",
+            f"no plan exists: {pinned!r} cannot stand below chip {top}, and the graph "
+            f"has only {problem.ops.num_blocks} ops, too few for chips 0 to {top}: pin "
+            "to a lower chip",
         )
+    for chip in range(top):
+        if not ((low <= chip) & (chip <= high)).any():
+            raise InfeasibleError(
+                "no_skip",
+                f"no plan exists: with the pins no op can stand on chip {chip}, but "
+                f"{pinned!r} stands on chip {top} or later and no chip before a used "
+                "one may stay empty: pin to a lower chip",
+            )
 
 
 def _check_block_memory(problem: Problem) -> None:

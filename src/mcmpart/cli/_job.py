@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from mcmpart.solve import Result
 
 
+MAX_WORKERS = 1024
+"""More threads than any machine has cores for are a slip of the finger."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
     """What to place where, as typed."""
@@ -27,6 +31,7 @@ class TaskOptions:
     package: str
     chips: int | None
     precision: str
+    replica_threshold: float | None
     pins: dict[str, int]
     together: tuple[tuple[str, ...], ...]
     apart: tuple[tuple[str, str], ...]
@@ -52,6 +57,7 @@ def run(model: ModelOptions, task: TaskOptions, options: SearchOptions) -> Resul
 
     # A slip in an option is answered before a large model is read.
     budget = _budget(options)
+    _check_share("--replica-threshold", task.replica_threshold)
     package, plan = _package(task), _start_plan(task)
     graph = _imported(model)
     problem = _problem(graph, package, plan, task)
@@ -79,7 +85,23 @@ def _budget(options: SearchOptions) -> Budget:
             f"{did_you_mean(options.method, METHODS)}: choose one of "
             f"{', '.join(METHODS)}"
         )
+    if options.gap >= 1:
+        raise InputError(
+            f"--gap is {options.gap:g}, and a gap is a share below 1: 0.05 is 5 %"
+        )
+    if options.seed < 0:
+        raise InputError(f"--seed is {options.seed}: give 0 or more")
+    if options.workers is not None and not 1 <= options.workers <= MAX_WORKERS:
+        raise InputError(
+            f"--workers is {options.workers}: give 1 to {MAX_WORKERS}, or leave it out "
+            "for one per core"
+        )
     return Budget(options.time_s, options.evaluations, options.gap)
+
+
+def _check_share(option: str, value: float | None) -> None:
+    if value is not None and not 0 <= value <= 1:
+        raise InputError(f"{option} is {value:g}: give a share from 0 to 1")
 
 
 def _package(task: TaskOptions) -> Package:
@@ -113,9 +135,18 @@ def _problem(
         package,
         precision=task.precision,
         user=UserRules(task.pins, task.together, task.apart, task.all_chips),
-        # The plan to start from was made with some ops replicated: with the same ones.
-        replica_threshold=start.search.settings.replica_threshold if start else None,
+        replica_threshold=_threshold(start, task),
     )
+
+
+def _threshold(start: Plan | None, task: TaskOptions) -> float | None:
+    """Return the replica threshold that was typed, or else that of the first plan.
+
+    That one was made with some ops replicated; with the same ones it is valid again.
+    """
+    if start is None or task.replica_threshold is not None:
+        return task.replica_threshold
+    return start.search.settings.replica_threshold
 
 
 def _partition_of(plan: Plan, graph: Graph) -> Partition:

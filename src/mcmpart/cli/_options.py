@@ -175,7 +175,7 @@ def _names(option: str, text: str) -> tuple[str, ...]:
     names = tuple(rows[0]) if rows else ()
     if len(names) < 2 or not all(names):
         raise InputError(
-            f"{option} {text!r} names {sum(map(bool, names))} op(s): give two or more, "
+            f"{option} {text!r} is not of the form OP,OP: give two or more op names, "
             "separated by commas"
         )
     return names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,14 +14,23 @@ from mcmpart.cli._console import column_widths, print_json, print_plain
 from mcmpart.cli._options import JsonOption
 
 if TYPE_CHECKING:
-    from mcmpart.hardware.package import Chip, Package
+    from mcmpart.hardware.package import Package
 
 app = typer.Typer(
     help="The multi-chip modules that ship with mcmpart, and your own package files.",
     no_args_is_help=True,
 )
 
-_COLUMNS = ("name", "chips", "topology", "long edges", "memory", "peak op/s", "source")
+_COLUMNS = (
+    "name",
+    "chips",
+    "topology",
+    "rules",
+    "long edges",
+    "memory",
+    "peak op/s",
+    "source",
+)
 
 
 @app.command("list")
@@ -101,28 +110,34 @@ def _row(package: Package) -> tuple[str, ...]:
         package.name,
         str(package.num_chips),
         package.topology,
+        # Dataflow is a rule of every package.
+        ", ".join(package.rules) or "dataflow only",
         package.long_edges,
         _memory(package),
-        _peak(package.chips[0]),
+        _peaks(package)[0],
         package.source,
     )
 
 
 def _summary(package: Package) -> str:
+    from mcmpart.frontends.report import counted
     from mcmpart.units import format_bandwidth
 
+    chips = counted(package.num_chips, "chip")
     kinds = len(package.classes)
-    chips = "1 chip" if package.num_chips == 1 else f"{package.num_chips} chips"
     if kinds > 1:
         chips += f" of {kinds} kinds"
+    enforced = "" if package.has_rule("memory") else ", not enforced"
+    io = [chip.io_bandwidth_bytes_per_s for chip in package.chips]
     parts = [
         f"{package.name}: {chips}, {package.topology}",
-        f"memory {_memory(package)} a chip",
-        f"peak {_peak(package.chips[0])}op/s",
+        f"memory {_memory(package)} a chip{enforced}",
+        f"peak {', '.join(_peaks(package, 'op/s'))}",
+        f"io {_range(io, format_bandwidth)} {package.io}",
     ]
     if package.links:
-        slowest = min(link.bandwidth_bytes_per_s for link in package.links)
-        parts.append(f"links {format_bandwidth(slowest)}")
+        links = [link.bandwidth_bytes_per_s for link in package.links]
+        parts.append(f"links {_range(links, format_bandwidth)}")
     parts.append(f"rules {', '.join(('dataflow', *package.rules))}")
     parts.append(f"long edges {package.long_edges}")
     return "; ".join(parts)
@@ -131,17 +146,30 @@ def _summary(package: Package) -> str:
 def _memory(package: Package) -> str:
     from mcmpart.units import format_bytes
 
-    sizes = [chip.memory_bytes for chip in package.chips]
-    low, high = format_bytes(min(sizes)), format_bytes(max(sizes))
-    return low if low == high else f"{low} to {high}"
+    return _range([chip.memory_bytes for chip in package.chips], format_bytes)
 
 
-def _peak(chip: Chip) -> str:
+def _peaks(package: Package, unit: str = "") -> list[str]:
+    """Return the range of each dtype's peak, and how many chips have it if not all."""
     from mcmpart.hardware.package import ANY_DTYPE
     from mcmpart.units import format_count
 
-    dtype, peak = chip.peak_ops_per_s[0]
-    return f"{'any dtype' if dtype == ANY_DTYPE else dtype} {format_count(peak)}"
+    peaks: dict[str, list[float]] = {}
+    for chip in package.chips:
+        for dtype, peak in chip.peak_ops_per_s:
+            peaks.setdefault("any dtype" if dtype == ANY_DTYPE else dtype, []).append(
+                peak
+            )
+    return [
+        f"{dtype} {_range(values, format_count)}{unit}"
+        + ("" if len(values) == package.num_chips else f" on {len(values)} of them")
+        for dtype, values in peaks.items()
+    ]
+
+
+def _range(values: Sequence[float], in_words: Callable[[float], str]) -> str:
+    low, high = in_words(min(values)), in_words(max(values))
+    return low if low == high else f"{low} to {high}"
 
 
 def _print_table(rows: Sequence[tuple[str, ...]]) -> None:

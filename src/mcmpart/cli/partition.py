@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from mcmpart.plan import Plan
     from mcmpart.solve import Result
 
-MAX_WORKERS = 1024
-"""More threads than any machine has cores for are a slip of the finger."""
-
 
 class InterruptedSearchError(McmpartError):
     """Ctrl-C came before there was a plan (exit code 130)."""
@@ -70,19 +67,17 @@ def partition_command(
     ] = None,
     gap: Annotated[
         float,
-        typer.Option(help="Stop at this distance from the bound; 0.01 is 1 %."),
+        typer.Option(
+            metavar="SHARE",
+            help="Stop at this distance from the bound; 0.01 is 1 %.",
+        ),
     ] = 0.01,
     seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Decides every random choice.")
+        int, typer.Option(metavar="N", help="Decides every random choice.")
     ] = 0,
     workers: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            max=MAX_WORKERS,
-            help="Threads. Default: one per core.",
-        ),
+        typer.Option(metavar="N", help="Threads. Default: one per core."),
     ] = None,
     dim: DimOption = None,
     precision: Annotated[
@@ -95,6 +90,14 @@ def partition_command(
     ] = "auto",
     op_cost: OpCostOption = None,
     strict: StrictOption = False,
+    replica_threshold: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Replicate cheap ops whose ancestors cost at most this share of the "
+            "model; 0 replicates none. Default: chosen by trying.",
+        ),
+    ] = None,
     pin: Annotated[
         list[str] | None,
         typer.Option(metavar="OP=CHIP", help="Put an op on a chip. Repeat for more."),
@@ -135,14 +138,16 @@ def partition_command(
 ) -> None:
     """Split MODEL over the chips of a package, as evenly as can be.
 
-    Prints a table of the chips, the throughput, a proven lower bound with the gap to
-    it, what limits the throughput, and what was assumed. Ctrl-C keeps the best plan.
+    Prints a table of the chips (ops 2+1: two and one replica), the throughput, a proven
+    lower bound with the gap to it, latency and energy, what limits the throughput, and
+    what was assumed. Ctrl-C keeps the best plan.
     """
     options = ModelOptions.parse(model, dim, op_cost, strict, from_format)
     task = TaskOptions(
         package=package,
         chips=chips,
         precision=precision,
+        replica_threshold=replica_threshold,
         pins=parse_pins(pin),
         together=parse_together(together),
         apart=parse_apart(apart),
@@ -220,19 +225,18 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _show(result: Result, plan: Plan, folder: Path) -> None:
-    from mcmpart.summary import COLUMNS, headline, limit, table_rows
+    from mcmpart.frontends.report import counted
+    from mcmpart.summary import COLUMNS, summary_lines, table_rows
 
     print_table(COLUMNS, table_rows(result), "r" * len(COLUMNS))
-    typer.echo(headline(result))
-    typer.echo(limit(result))
-    typer.echo(_stop_reason(result))
-    for what, sentences in (
-        ("assumptions", plan.assumptions),
-        ("warnings", plan.warnings),
+    for line in (*summary_lines(result), _stop_reason(result)):
+        typer.echo(line)
+    for noun, sentences in (
+        ("assumption", plan.assumptions),
+        ("warning", plan.warnings),
     ):
         if sentences:
-            noun = what.removesuffix("s") if len(sentences) == 1 else what
-            typer.echo(f"{len(sentences)} {noun}:")
+            typer.echo(f"{counted(len(sentences), noun)}:")
             for sentence in sentences:
                 typer.echo(f"  {sentence}")
     typer.echo(checked(plan))
@@ -240,13 +244,17 @@ def _show(result: Result, plan: Plan, folder: Path) -> None:
 
 
 def _stop_reason(result: Result) -> str:
-    spent = f"stopped after {result.seconds:.1f} s, {result.evaluations} evaluations"
+    from mcmpart.frontends.report import counted
+
+    judged = counted(result.evaluations, "partition")
+    spent = f"stopped after {result.seconds:.1f} s, {judged} judged"
     reasons = {
         "gap": "proven optimal"
         if result.gap == 0
         else f"within the gap of {100 * result.budget.gap:g} %",
         "time": f"the time limit of {result.budget.time_s:g} s",
-        "evaluations": f"the limit of {result.budget.evaluations} evaluations",
+        "evaluations": "the limit of "
+        + counted(result.budget.evaluations or 0, "partition"),
         "done": "the method has nothing more to try",
         "interrupt": "interrupted",
     }

@@ -9,7 +9,6 @@ import typer
 
 from mcmpart.cli._console import print_json
 from mcmpart.cli._options import JsonOption
-from mcmpart.errors import VerificationError
 
 if TYPE_CHECKING:
     from mcmpart.plan import Plan
@@ -31,11 +30,15 @@ def verify_command(
 
     By code that no search uses, from the graph and the package in the plan's folder.
     """
-    document, found = _check(plan, model)
+    from mcmpart.verify import find_differences
+
+    document, found = find_differences(plan, model)
     if as_json:
         print_json({"ok": not found, "differences": found})
     elif found:
-        typer.echo(f"the plan does not hold: {len(found)} difference(s)")
+        from mcmpart.frontends.report import counted
+
+        typer.echo(f"the plan does not hold: {counted(len(found), 'difference')}")
         for difference in found:
             typer.echo(f"  {difference}")
     else:
@@ -60,21 +63,3 @@ def checked(plan: Plan) -> str:
     rules = 1 + len(plan.rules) + demands + settings.all_chips
     noun = "rule" if rules == 1 else "rules"
     return f"verified: {rules} {noun} and {figures} figures recomputed"
-
-
-def _check(path: Path, model: Path | None) -> tuple[Plan, list[str]]:
-    from mcmpart.graph import read_graph
-    from mcmpart.hardware import load_package
-    from mcmpart.plan import GRAPH_FILE, PACKAGE_FILE, read_plan
-    from mcmpart.verify import differences, verify_plan
-
-    folder = path if path.is_dir() else path.parent
-    plan = read_plan(path)
-    graph = read_graph(folder / GRAPH_FILE)
-    found = differences(plan, graph, load_package(folder / PACKAGE_FILE))
-    if model is not None and not found:
-        try:
-            verify_plan(path, model)
-        except VerificationError as error:
-            found = [str(error)]
-    return plan, found

@@ -20,24 +20,46 @@ def shortened(names: Sequence[str], shown: int = _SHOWN) -> str:
     return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number of things: ``1 op``, ``2 ops``.
+
+    Examples
+    --------
+    >>> counted(1, "op"), counted(0, "op")
+    ('1 op', '0 ops')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 @dataclass(slots=True)
 class Sentences:
     """Sentences in the order met; one said of several subjects is kept once."""
 
-    _subjects: dict[str, dict[str, None]] = field(default_factory=dict)
+    _subjects: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
 
-    def add(self, sentence: str, subject: str = "") -> None:
-        """Say ``sentence`` of ``subject`` (of nothing in particular when empty)."""
-        subjects = self._subjects.setdefault(sentence, {})
+    def add(self, sentence: str, subject: str = "", what: str = "") -> None:
+        """Say ``sentence`` of ``subject`` (of nothing in particular when empty).
+
+        ``what`` names what the subjects are, where the sentence does not.
+        """
+        subjects = self._subjects.setdefault((sentence, what), {})
         if subject:
             subjects[subject] = None
 
     def lines(self) -> tuple[str, ...]:
-        """Return each sentence once, with its subjects behind a colon."""
+        """Return each sentence once, with its subjects behind it."""
         return tuple(
-            f"{sentence}: {shortened(list(subjects))}" if subjects else sentence
-            for sentence, subjects in self._subjects.items()
+            _said_of(sentence, what, list(subjects))
+            for (sentence, what), subjects in self._subjects.items()
         )
+
+
+def _said_of(sentence: str, what: str, subjects: list[str]) -> str:
+    if not subjects:
+        return sentence
+    if what:
+        return f"{sentence} ({what}: {shortened(subjects)})"
+    return f"{sentence}: {shortened(subjects)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +119,13 @@ class ImportReport:
     def lines(self) -> list[str]:
         """Return the report as lines for a person."""
         lines = [
-            f"{self.num_nodes} nodes -> {self.num_ops} ops "
-            f"({self.num_folded} nodes folded to constants)"
+            f"{counted(self.num_nodes, 'node')} -> {counted(self.num_ops, 'op')} "
+            f"({counted(self.num_folded, 'node')} folded to constants)"
         ]
         lines += [f"  {count} {kind}" for kind, count in self.ops_of_kind]
         lines.append(self._coverage())
         lines += [
-            f"  no cost rule: {kind.kind}, {kind.num_ops} op(s): "
+            f"  no cost rule: {kind.kind}, {counted(kind.num_ops, 'op')}: "
             f"{shortened(kind.first, 3)}"
             for kind in self.unruled
         ]

@@ -88,7 +88,7 @@ class Graph:
     op_seconds
         ``[V] float64``: measured time, NaN where there is none.
     op_replicable
-        ``[V] bool``: the op has no chip of its own (docs/concepts.md, "Replicated ops").
+        ``[V] bool``: the op has no chip of its own (docs/concepts.md).
     tensor_name, tensor_dtype, tensor_shape
         ``T`` entries each; the dtype is ``""`` and the shape None when unknown.
     tensor_producer

@@ -28,6 +28,7 @@ METHODS: dict[str, Callable[[Setting], SearchMethod]] = {
 
 __all__ = [
     "METHODS",
+    "Auto",
     "Budget",
     "Evaluations",
     "Evaluator",

@@ -16,9 +16,9 @@ from mcmpart.graph.graph import Bool, Float64, Int32, Int64
 from mcmpart.problem import PackageArrays
 from mcmpart.search._orders import OrderArrays
 
-HOST_IN, WEIGHTS, OWN_OUT, EDGE_IN, EDGE_OUT, OUTPUT_CROSSING, LIVE, PEAK, PIN = range(
-    9
-)
+HOST_IN, WEIGHTS, OWN_OUT, EDGE_IN, EDGE_OUT, OUTPUT_CROSSING = range(6)
+LIVE, PEAK, PIN, NUM_IN, NUM_OUT = range(6, 11)
+NUM_TOTALS = 11
 NO_PIN = -1
 PIN_CLASH = -2
 NO_PARENT = -1
@@ -34,9 +34,10 @@ class Segment(NamedTuple):
     compute_s
         ``[K] float64``: seconds on each class of chip.
     total
-        ``[9] int64``: bytes from the host, weights, model outputs written, tensors
+        ``[11] int64``: bytes from the host, weights, model outputs written, tensors
         received, tensors sent that are no outputs, outputs that also cross, live
-        bytes, their peak, and the pinned chip (``NO_PIN``, ``PIN_CLASH``).
+        bytes, their peak, the pinned chip (``NO_PIN``, ``PIN_CLASH``), and how many
+        tensors come from before the segment and go beyond it.
     """
 
     compute_s: Float64
@@ -73,9 +74,11 @@ def grow(
     for i in range(order.read_ptr[at], order.read_ptr[at + 1]):
         if order.read_producer[i] < start and order.read_previous[i] < start:
             total[EDGE_IN] += order.read_bytes[i]
+            total[NUM_IN] += 1
     total[PEAK] = max(total[PEAK], total[LIVE] + blocks.inner_peak_bytes[n])
     for i in range(order.write_ptr[at], order.write_ptr[at + 1]):
         total[LIVE] += order.write_bytes[i]
+        total[NUM_OUT] += 1
         if order.write_is_output[i]:
             total[OUTPUT_CROSSING] += order.write_bytes[i]
         else:
@@ -83,6 +86,7 @@ def grow(
     for i in range(order.end_ptr[at], order.end_ptr[at + 1]):
         if order.end_producer[i] >= start:
             total[LIVE] -= order.end_bytes[i]
+            total[NUM_OUT] -= 1
             if order.end_is_output[i]:
                 total[OUTPUT_CROSSING] -= order.end_bytes[i]
             else:
@@ -140,10 +144,19 @@ def floor_seconds(
 
 @leaf
 def cut_is_allowed(
-    start: int, end: int, num_blocks: int, triangle: bool, order: OrderArrays
+    segment: Segment, start: int, end: int, triangle: bool, order: OrderArrays
 ) -> bool:
-    """Return whether no tensor jumps over the segment, where that is forbidden."""
-    return not triangle or end == num_blocks or order.furthest[start] < end
+    """Return whether the segment ``[start, end)`` keeps the triangle rule, if it is on.
+
+    A longer path beside an arc a -> b goes over a chip between that has arcs in and
+    out. So a tensor may jump over a segment that nothing enters or nothing leaves.
+    """
+    return (
+        not triangle
+        or order.furthest[start] < end
+        or segment.total[NUM_IN] == 0
+        or segment.total[NUM_OUT] == 0
+    )
 
 
 @jit
@@ -190,7 +203,7 @@ def slice_rows(
     num_blocks = order.block.size
     segment = Segment(
         np.zeros(blocks.block_s.shape[0], dtype=np.float64),
-        np.zeros(9, dtype=np.int64),
+        np.zeros(NUM_TOTALS, dtype=np.int64),
     )
     stage_s = np.empty(blocks.block_s.shape[0], dtype=np.float64)
     io_bytes_per_s = package.io_bytes_per_s.max()
@@ -216,7 +229,7 @@ def slice_rows(
                     hit_memory[0] = True
                     break
                 end = at + 1
-                if not cut_is_allowed(start, end, num_blocks, package.triangle, order):
+                if not cut_is_allowed(segment, start, end, package.triangle, order):
                     continue
                 traffic = traffic_bytes(segment, start, end, package.relay, order)
                 stage_seconds(segment, traffic, package, stage_s)
@@ -312,7 +325,7 @@ def fill_greedily(
     cuts = np.zeros(num_chips + 1, dtype=np.int32)
     segment = Segment(
         np.zeros(blocks.block_s.shape[0], dtype=np.float64),
-        np.zeros(9, dtype=np.int64),
+        np.zeros(NUM_TOTALS, dtype=np.int64),
     )
     start = np.int64(0)
     used = 0
@@ -333,7 +346,7 @@ def fill_greedily(
             if pin != NO_PIN and pin != chip:
                 break
             end = at + 1
-            if not cut_is_allowed(start, end, num_blocks, package.triangle, order):
+            if not cut_is_allowed(segment, start, end, package.triangle, order):
                 continue
             traffic = traffic_bytes(segment, start, end, package.relay, order)
             demand = segment.total[WEIGHTS] + segment.total[PEAK] + 2 * traffic

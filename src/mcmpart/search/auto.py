@@ -16,6 +16,9 @@ from mcmpart.search.slice import Slice
 SLICE_SHARE = 0.3
 """Share of the time that goes into slicing orders before local moves begin."""
 
+LONGEST_S = 100.0
+"""Slicing has its share of this at most, also where there is no deadline."""
+
 FIRST_ORDERS = 8
 """Orders that are sliced however little time there is."""
 
@@ -57,6 +60,8 @@ class Auto:
 
     def observe(self, evaluations: Evaluations) -> None:
         """Hand what was found to every stage that is still to come."""
+        if evaluations.chip_of.shape[0] == 0:
+            return
         cost = np.where(evaluations.valid, evaluations.bottleneck_s, np.inf)
         row = int(cost.argmin())
         if cost[row] < self._best_s:
@@ -73,5 +78,5 @@ class Auto:
         if not isinstance(stage, Slice) or self._best is None:
             return False
         spent_s = time.perf_counter() - self._began
-        left_s = self._setting.deadline - self._began
-        return stage.num_orders >= FIRST_ORDERS and spent_s > SLICE_SHARE * left_s
+        time_s = min(self._setting.deadline - self._began, LONGEST_S)
+        return stage.num_orders >= FIRST_ORDERS and spent_s > SLICE_SHARE * time_s

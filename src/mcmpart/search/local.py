@@ -10,7 +10,8 @@ import numpy as np
 from mcmpart._rng import new_state
 from mcmpart.graph.graph import Int32
 from mcmpart.problem import Problem
-from mcmpart.search._moves import anneal_moves, new_placement
+from mcmpart.search._moves import anneal_moves
+from mcmpart.search._placement import new_placement
 from mcmpart.search.method import Evaluations, SearchMethod, Setting
 from mcmpart.search.slice import Slice
 
@@ -64,6 +65,8 @@ class Local:
         """Take the best valid partition of whole blocks as the start from here on."""
         blocks = self._problem.blocks
         rows = evaluations.chip_of
+        if rows.shape[0] == 0:
+            return
         whole = (blocks.expand(blocks.contract(rows)) == rows).all(axis=1)
         cost = np.where(evaluations.valid & whole, evaluations.bottleneck_s, np.inf)
         row = int(cost.argmin())

@@ -6,7 +6,7 @@ Every method, ours or a user's, goes through :func:`run_search`: one budget, one
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -221,7 +221,7 @@ def run_search(
         if start is not None:
             judge(start[None], "start")
         while not record.stopped_by:
-            rows = method.propose()
+            rows = _checked_rows(method)
             if budget.evaluations is not None:
                 rows = rows[: budget.evaluations - record.evaluations]
             if rows.shape[0]:
@@ -232,6 +232,17 @@ def run_search(
         record.seconds = time.perf_counter() - started
         record.stopped_by = "interrupt"
     return record
+
+
+def _checked_rows(method: SearchMethod) -> Int32:
+    """Return the next proposal; the evaluator checks the chips."""
+    rows = np.asarray(method.propose())
+    if rows.ndim != 2:
+        raise InputError(
+            f"method {method.name!r} proposed an array of shape {rows.shape}: propose "
+            "one row per partition, [B, V]"
+        )
+    return rows
 
 
 def _keep_best(
@@ -275,19 +286,3 @@ def _stop_reason(
 def no_rows(problem: Problem) -> Int32:
     """Return an empty proposal, ``[0, V] int32``."""
     return np.empty((0, problem.graph.num_ops), dtype=np.int32)
-
-
-def best_row(evaluations: Sequence[Evaluations]) -> Evaluations | None:
-    """Return the best valid row of several evaluations, or None."""
-    best: Evaluations | None = None
-    for found in evaluations:
-        cost = np.where(found.valid, found.bottleneck_s, np.inf)
-        if not cost.size or not np.isfinite(cost.min()):
-            continue
-        row = int(cost.argmin())
-        if best is None or cost[row] < best.bottleneck_s[0]:
-            part = slice(row, row + 1)
-            best = Evaluations(
-                found.chip_of[part], found.bottleneck_s[part], found.valid[part]
-            )
-    return best

@@ -34,7 +34,7 @@ class Slice:
     The first order is the graph's own, the second is depth-first, the others are
     random. Each is searched only below the best value so far (or, before there is one,
     below an escalating guess), so that few of the V^2 segments are ever costed. Under
-    the triangle rule a cut is allowed where no tensor jumps over a segment.
+    the triangle rule no tensor may jump over a segment that has traffic in and out.
 
     Notes
     -----
@@ -112,7 +112,7 @@ class Slice:
         capacity = self._problem.package_arrays.memory_bytes.copy()
         for count_peak in (True, False):
             hit_memory = np.zeros(1, dtype=np.bool_)
-            for _ in range(MEMORY_TRIES):
+            for attempt in range(MEMORY_TRIES):
                 chip_of = self._dynamic_program(
                     order, cutoff_s, capacity, count_peak, hit_memory
                 )
@@ -121,7 +121,7 @@ class Slice:
                 overflow = memory_overflow(self._problem, chip_of)
                 if not overflow.any():
                     return chip_of
-                capacity -= overflow
+                capacity -= overflow << attempt
             if not hit_memory[0]:
                 return None
             capacity = self._problem.package_arrays.memory_bytes.copy()

@@ -180,7 +180,7 @@ def test_dead_ops_are_dropped_by_name() -> None:
     """The two dead ops of the case are named."""
     result = read(_path("dead_node"))
     assert result.graph.num_ops == 2
-    assert said(result.report.notes, "2 dead op(s)", "exp_1", "matmul_2")
+    assert said(result.report.notes, "2 dead ops", "exp_1", "matmul_2")
 
 
 def test_unsorted_nodes_are_sorted_with_a_note() -> None:

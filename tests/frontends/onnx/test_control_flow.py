@@ -94,7 +94,7 @@ def test_shadowed_name_is_no_capture(tmp_path: Path) -> None:
     yes, no = branch(own, "t"), branch([node("Exp", ["x"], ["f"])], "f")
     result = read(if_model(tmp_path, yes, no))
     assert ("relu", "if") not in edges(result)
-    assert said(result.report.notes, "1 dead op(s)", "relu")
+    assert said(result.report.notes, "1 dead op dropped", "relu")
 
 
 def test_branch_weights_are_counted_once(tmp_path: Path) -> None:

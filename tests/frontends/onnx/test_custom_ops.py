@@ -34,9 +34,9 @@ def test_unknown_op_is_assumed_and_shown(tmp_path: Path) -> None:
     assert flops(result, "f0") == 6
     assert result.graph.op_bytes[1] == 48
     assert said(result.graph.assumptions, "no shape rule", "first input: b, y")
-    assert said(result.graph.assumptions, "--op-cost my.dom::Foo=FLOPS: f0, f1")
+    assert said(result.graph.assumptions, "--op-cost my.dom::Foo=FLOPS (ops: f0, f1)")
     assert said(result.report.lines(), "50 % of ops", "have a cost rule")
-    assert said(result.report.lines(), "my.dom::Foo, 2 op(s): f0, f1")
+    assert said(result.report.lines(), "my.dom::Foo, 2 ops: f0, f1")
 
 
 def test_op_cost_is_the_users_word(tmp_path: Path) -> None:
@@ -68,9 +68,9 @@ def test_strict_gathers_every_unknown_kind(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         import_model(path, strict=True)
     message = str(raised.value)
-    assert "my.dom::Foo (2 op(s): f0, f1) has no cost rule" in message
+    assert "my.dom::Foo (2 ops: f0, f1) has no cost rule" in message
     assert "--op-cost my.dom::Foo=FLOPS" in message
-    assert "my.dom::Foo (2 op(s): f0, f1) has no shape rule" in message
+    assert "my.dom::Foo (2 ops: f0, f1) has no shape rule" in message
 
 
 def test_strict_passes_with_costs_and_shapes(tmp_path: Path) -> None:

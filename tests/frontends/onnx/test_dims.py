@@ -109,7 +109,7 @@ def test_run_time_shape_is_one_error_with_its_first_op(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         read(reshape(tmp_path))
     message = str(raised.value)
-    assert "1 shape(s) could not be found: 'r' of 'reshape' (Reshape)" in message
+    assert "1 shape could not be found: 'r' of 'reshape' (Reshape)" in message
     assert "--dim r.0=N" in message
 
 

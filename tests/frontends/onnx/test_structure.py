@@ -81,7 +81,7 @@ def test_dead_chain_is_dropped_whole(tmp_path: Path) -> None:
     given = [*X, value("s", [2], 7)]
     result = read(save(tmp_path, nodes, given, ["y"]))
     assert result.graph.op_kind == ("Relu",)
-    assert said(result.report.notes, "2 dead op(s) dropped", "d0, d1")
+    assert said(result.report.notes, "2 dead ops dropped", "d0, d1")
 
 
 def test_unknown_name_is_named_with_its_reader(tmp_path: Path) -> None:

@@ -18,7 +18,13 @@ from mcmpart.frontends.onnx.records import Record, record_of, split_dead
 from mcmpart.frontends.onnx.scope import Context
 from mcmpart.frontends.onnx.structure import Block, block_of, kind_of
 from mcmpart.frontends.onnx.verdict import check_costs, check_resolved, kind_keys
-from mcmpart.frontends.report import ImportReport, Sentences, UnruledKind, shortened
+from mcmpart.frontends.report import (
+    ImportReport,
+    Sentences,
+    UnruledKind,
+    counted,
+    shortened,
+)
 from mcmpart.graph import Graph
 
 
@@ -79,15 +85,14 @@ def _note_order(block: Block, idle: Sequence[Record], notes: Sentences) -> None:
     if block.dead:
         names = [block.keys[i] for i in block.dead]
         notes.add(
-            f"{len(names)} dead op(s) dropped, which no output needs: "
+            f"{counted(len(names), 'dead op')} dropped, which no output needs: "
             f"{shortened(names)}"
         )
     if idle:
         names = [record.key for record in idle]
         notes.add(
-            f"{len(names)} op(s) dropped, whose values nobody needs once constants "
-            "are folded: "
-            f"{shortened(names)}"
+            f"{counted(len(names), 'op')} dropped, whose values nobody needs once "
+            f"constants are folded: {shortened(names)}"
         )
 
 

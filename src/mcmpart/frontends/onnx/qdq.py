@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from mcmpart.frontends.onnx.records import Record
 from mcmpart.frontends.onnx.values import FLOAT_DTYPES
-from mcmpart.frontends.report import Sentences
+from mcmpart.frontends.report import Sentences, counted
 
 _EIGHT_BITS = frozenset({"int8", "uint8"})
 # Biases are stored as int32, weights also in fewer bits.
@@ -89,7 +89,7 @@ def _in_eight_bits(records: Sequence[Record], assumptions: Sentences) -> list[Re
     if num_changed:
         assumptions.add(
             "ops whose operands all come from 8-bit DequantizeLinear compute in int8",
-            f"{num_changed} ops",
+            counted(num_changed, "op"),
         )
     return changed
 

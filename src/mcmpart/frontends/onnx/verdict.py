@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from mcmpart.errors import InputError
 from mcmpart.frontends.onnx.scope import Context, Unresolved
-from mcmpart.frontends.report import shortened
+from mcmpart.frontends.report import counted, shortened
 
 
 def check_resolved(context: Context) -> None:
@@ -16,7 +16,7 @@ def check_resolved(context: Context) -> None:
         return
     first = context.unresolved[0].output
     raise InputError(
-        f"{len(context.unresolved)} shape(s) could not be found: "
+        f"{counted(len(context.unresolved), 'shape')} could not be found: "
         f"{shortened([_sentence(u) for u in context.unresolved], 8)}; set their "
         f"dimensions (--dim {first}.0=N --dim {first}.1=N and so on), or write the "
         "shapes into the model's value_info"
@@ -85,7 +85,7 @@ def _sentence(unresolved: Unresolved) -> str:
 
 
 def _counted(kind: str, places: list[str]) -> str:
-    return f"{kind} ({len(places)} op(s): {shortened(places, 3)})"
+    return f"{kind} ({counted(len(places), 'op')}: {shortened(places, 3)})"
 
 
 def _listed(kinds: Collection[str]) -> str:

@@ -84,6 +84,7 @@ def work_of(context: Context, node: Node, outputs: tuple[Value | None, ...]) -> 
         f"{kind} has no cost rule: taken as one operation per output element; set "
         f"--op-cost {flag(kind)}=FLOPS",
         node.scope.path + node.key,
+        "ops",
     )
     flops = sum(v.type.size for v in outputs if v is not None and v.type is not None)
     return Work(flops, touched, is_ruled=False)
