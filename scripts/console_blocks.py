@@ -1,4 +1,4 @@
-"""Run the commands in the console blocks of docs/cli.md and write what they print.
+"""Run the commands that docs/cli.md and the README show and write what they print.
 
 ``python scripts/console_blocks.py``: after a change of what the commands print. All run
 in one folder, in the order of the page, with ``examples/`` and ``toy3.toml`` in it.
@@ -14,7 +14,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/cli.md"
+README = ROOT / "README.md"
 COMMAND = "from mcmpart.cli.main import main; main()"
+ROWS_SHOWN = 4
+"""Rows of the table of chips that the README shows, the last of them the last one."""
+
+
+def run(arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Return what ``mcmpart ARGUMENTS`` printed in ``folder``."""
+    return subprocess.run(
+        [sys.executable, "-c", COMMAND, *shlex.split(arguments)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def refresh(page: str, folder: Path) -> str:
@@ -22,16 +36,29 @@ def refresh(page: str, folder: Path) -> str:
     block = re.compile(r"^```console\n\$ mcmpart (.*?)\n.*?^```$", re.M | re.S)
 
     def rerun(match: re.Match[str]) -> str:
-        ran = subprocess.run(
-            [sys.executable, "-c", COMMAND, *shlex.split(match[1])],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        ran = run(match[1], folder)
         return f"```console\n$ mcmpart {match[1]}\n{ran.stderr}{ran.stdout}```"
 
     return block.sub(rerun, page)
+
+
+def refresh_readme(page: str, folder: Path) -> str:
+    """Return the README with the sample below its first command made anew."""
+    command = re.search(r"&& mcmpart (partition .*)$", page, re.M)
+    assert command is not None, "README.md shows no command"
+    shown = shortened(run(command[1], folder).stdout)
+    block = re.compile(r"^```text\nchip .*?^```$", re.M | re.S)
+    return block.sub(lambda match: f"```text\n{shown}```", page)
+
+
+def shortened(output: str) -> str:
+    """Return the output with the middle of the table of chips left out."""
+    head, *lines = output.splitlines(keepends=True)
+    rows = [line for line in lines if re.match(r" *\d+ +\d+(\+\d+)? ", line)]
+    shown = rows
+    if len(rows) > ROWS_SHOWN:
+        shown = [*rows[: ROWS_SHOWN - 1], " ...\n", rows[-1]]
+    return "".join([head, *shown, *lines[len(rows) :]])
 
 
 def prepare(folder: Path) -> None:
@@ -46,6 +73,6 @@ def prepare(folder: Path) -> None:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
         prepare(Path(name))
-        PAGE.write_text(
-            refresh(PAGE.read_text(encoding="utf-8"), Path(name)), encoding="utf-8"
-        )
+        for path, made_anew in ((PAGE, refresh), (README, refresh_readme)):
+            text = path.read_text(encoding="utf-8")
+            path.write_text(made_anew(text, Path(name)), encoding="utf-8")

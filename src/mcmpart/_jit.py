@@ -1,4 +1,4 @@
-"""The one place where numba is met: a typed ``jit`` with an on-disk cache."""
+"""The one place where numba is met: typed decorators with an on-disk cache."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
     Bounds are not checked and integer division by zero is not an error: kernels get
     arrays that a Problem has checked.
     """
-    compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return cast("Callable[P, R]", compiled)
+    return _compiled(function, {})
 
 
 def leaf(function: Callable[P, R]) -> Callable[P, R]:
@@ -27,7 +26,16 @@ def leaf(function: Callable[P, R]) -> Callable[P, R]:
     Taking an array out of a tuple counts a reference, atomically, at every use; in the
     small kernels that run millions of times a second that was most of their time.
     """
-    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
     # The leading underscore is numba's: the option is not in its type hints either.
-    options["_nrt"] = False
-    return cast("Callable[P, R]", numba.njit(**options)(function))
+    return _compiled(function, {"_nrt": False})
+
+
+def _compiled(function: Callable[P, R], extra: dict[str, Any]) -> Callable[P, R]:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", **extra}
+    try:
+        compiled = numba.njit(cache=True, **options)(function)
+    except RuntimeError:
+        # Neither the installation nor the user's cache folder can be written: the
+        # kernels are then compiled in every process.
+        compiled = numba.njit(**options)(function)
+    return cast("Callable[P, R]", compiled)

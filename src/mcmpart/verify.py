@@ -23,6 +23,9 @@ from mcmpart.solve import Result
 RELATIVE = 1e-9
 """Largest relative difference of two sums of the same floats in other orders."""
 
+MAX_PARTITIONS = 5_000
+"""Most partitions that a search judges for an exhaustive bound."""
+
 GAP_ROUNDING = 1e-12
 """A gap is a small difference of two larger numbers."""
 
@@ -91,13 +94,7 @@ def differences(plan: Plan, graph: Graph, package: Package) -> list[str]:
     chip_of = [plan.chip_of.get(name, -1) for name in graph.op_name]
     if found:
         return found
-    user = UserRules(
-        pins=plan.search.settings.pins,
-        together=tuple(tuple(group) for group in plan.search.settings.together),
-        apart=tuple((pair[0], pair[1]) for pair in plan.search.settings.apart),
-        all_chips=plan.search.settings.all_chips,
-    )
-    violations = explain(graph, package, chip_of, user)
+    violations = explain(graph, package, chip_of, _user_rules(plan))
     found += [f"rule {broken.rule}: {broken.message}" for broken in violations]
     if any(broken.rule == "dataflow" for broken in violations):
         return found
@@ -166,12 +163,59 @@ def _metric_differences(
     gap = max(0.0, 1 - stated.lower_bound_s / bottleneck_s) if bottleneck_s else 0.0
     if not math.isclose(stated.gap, gap, rel_tol=RELATIVE, abs_tol=GAP_ROUNDING):
         found.append(f"gap is {stated.gap}, recomputed {gap}")
+    if stated.lower_bound_method == "exhaustive":
+        found += _better_partitions(plan, graph, package)
     if stated.lower_bound_s > bottleneck_s * (1 + RELATIVE):
         found.append(
             f"the lower bound {stated.lower_bound_s} s is above the plan's own "
             f"bottleneck {bottleneck_s} s"
         )
     return found
+
+
+def _better_partitions(plan: Plan, graph: Graph, package: Package) -> list[str]:
+    """Return a valid partition below the plan's exhaustive bound, if there is one."""
+    below_s = plan.metrics.lower_bound_s * (1 - RELATIVE)
+    user = _user_rules(plan)
+    for number, chip_of in enumerate(_partitions(graph, package)):
+        if number > MAX_PARTITIONS:
+            return [f"an exhaustive bound is not for a graph of {graph.num_ops} ops"]
+        bottleneck_s = recompute(graph, package, chip_of).bottleneck_s
+        if bottleneck_s < below_s and not explain(graph, package, chip_of, user):
+            return [
+                f"the bound {plan.metrics.lower_bound_s} s is above what the valid "
+                f"partition {chip_of} takes, {bottleneck_s} s"
+            ]
+    return []
+
+
+def _partitions(graph: Graph, package: Package) -> Iterator[list[int]]:
+    """Yield every placement along the dataflow, by extending it op by op."""
+    num_chips = package.num_chips
+    if package.has_rule("no_skip"):
+        num_chips = min(num_chips, graph.num_ops)
+    unfinished: list[list[int]] = [[]]
+    while unfinished:
+        placed = unfinished.pop()
+        op = len(placed)
+        if op == graph.num_ops:
+            yield placed
+        elif graph.op_replicable[op]:
+            unfinished.append([*placed, -1])
+        else:
+            before = [placed[u] for u in graph.predecessors.row(op).tolist()]
+            lowest = max(before, default=0)
+            unfinished += [[*placed, chip] for chip in range(max(lowest, 0), num_chips)]
+
+
+def _user_rules(plan: Plan) -> UserRules:
+    settings = plan.search.settings
+    return UserRules(
+        pins=settings.pins,
+        together=tuple(tuple(group) for group in settings.together),
+        apart=tuple((pair[0], pair[1]) for pair in settings.apart),
+        all_chips=settings.all_chips,
+    )
 
 
 def _row_differences(plan: Plan, reference: Reference) -> list[str]:
@@ -245,12 +289,7 @@ def _model_differences(plan: Plan, package: Package, model: Path) -> list[str]:
         graph,
         package,
         precision=settings.precision,
-        user=UserRules(
-            pins=settings.pins,
-            together=tuple(tuple(group) for group in settings.together),
-            apart=tuple((pair[0], pair[1]) for pair in settings.apart),
-            all_chips=settings.all_chips,
-        ),
+        user=_user_rules(plan),
         replica_threshold=settings.replica_threshold,
     )
     if content_hash(problem.graph) == plan.graph.sha256:

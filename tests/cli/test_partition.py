@@ -42,6 +42,9 @@ def test_default(cli, bert, work):
     shown = result.stdout
     assert shown.splitlines()[0].split()[:3] == ["chip", "ops", "compute"]
     assert "proven lower bound" in shown
+    assert re.search(
+        r"^latency \d+ us per inference, energy [\d.]+ uJ$", shown, re.MULTILINE
+    )
     assert "limits the throughput" in shown
     assert "2 assumptions:\n  the package gives no fp32 peak" in shown
     assert "stopped after 0." in shown
@@ -98,6 +101,25 @@ def test_every_option_is_kept(cli, model):
         "dims": {"batch": 8},
         "op_costs": {"Relu": 77},
     }
+
+
+def test_replica_threshold(cli, bert):
+    """--replica-threshold decides whether cheap ops are replicated, and it is shown."""
+    some = cli("partition", bert, *QUICK, "--replica-threshold", 0.1).stdout
+    assert "\nreplicated on every chip that needs them: " in some
+    assert re.search(r"^ +\d+ +\d+\+\d+ ", some, re.MULTILINE)
+    none = cli("partition", bert, *QUICK, "--replica-threshold", 0).stdout
+    assert "replicated" not in none
+    assert read_plan(Path("model.plan")).replicas == {}
+
+
+def test_start_with_another_replica_threshold(cli, bert):
+    """The threshold that is typed goes before that of the plan to start from."""
+    assert cli("partition", bert, *QUICK, "--replica-threshold", 0.1).exit_code == 0
+    options = ("--start", "model.plan", "--replica-threshold", 0, "-o", "again")
+    plan = plan_of(cli, bert, *QUICK, *options)
+    assert plan["search"]["settings"]["replica_threshold"] == 0
+    assert plan["replicas"] == {}
 
 
 def test_user_rules_hold(cli, model):
@@ -161,8 +183,9 @@ def test_start_from_another_model(error, cli, model, graph_file):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("--gap", 0.99), "within the gap of 99 %"),
-        (("--gap", 0, "--evaluations", 1), "the limit of 1 partition"),
+        (("--method", "slice", "--gap", 0.99), "within the gap of 99 %"),
+        (("--method", "slice", "--evaluations", 1), "the limit of 1 partition"),
+        ((), "proven optimal"),
         (("--gap", 0, "--method", "greedy"), "the method has nothing more to try"),
         (("--gap", 0, "--method", "local", "--time", 0.2), "the time limit of 0.2 s"),
     ],
