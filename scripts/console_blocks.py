@@ -37,7 +37,8 @@ def refresh(page: str, folder: Path) -> str:
 
     def rerun(match: re.Match[str]) -> str:
         ran = run(match[1], folder)
-        return f"```console\n$ mcmpart {match[1]}\n{ran.stderr}{ran.stdout}```"
+        log = re.sub(r".* on the first run only .*\n", "", ran.stderr)
+        return f"```console\n$ mcmpart {match[1]}\n{log}{ran.stdout}```"
 
     return block.sub(rerun, page)
 
@@ -57,7 +58,7 @@ def shortened(output: str) -> str:
     rows = [line for line in lines if re.match(r" *\d+ +\d+(\+\d+)? ", line)]
     shown = rows
     if len(rows) > ROWS_SHOWN:
-        shown = [*rows[: ROWS_SHOWN - 1], " ...\n", rows[-1]]
+        shown = [*rows[: ROWS_SHOWN - 1], "   ...\n", rows[-1]]
     return "".join([head, *shown, *lines[len(rows) :]])
 
 

@@ -18,6 +18,7 @@ import typer
 
 from mcmpart import GraphBuilder, Partition, Problem, evaluate, evaluate_many, solve
 from mcmpart.bounds import simple_bound_s
+from mcmpart.bounds.exhaustive import TINY_OPS, TINY_PARTITIONS
 from mcmpart.graph import OpSpec, TensorSpec, read_graph
 from mcmpart.hardware import parse_package
 from mcmpart.plan import Plan
@@ -167,6 +168,8 @@ def test_worked_proof(worked):
     """All placements of the worked example are judged, which proves the optimum."""
     result = solve(worked, time_s=5)
     assert (result.lower_bound_method, result.gap) == ("exhaustive", 0)
+    text = (ROOT / "docs/concepts.md").read_text(encoding="utf-8")
+    assert f"(at most {TINY_OPS} ops and {TINY_PARTITIONS:,} placements" in text
     best = worked_partition(worked)
     assert result.partition.chip_of.tolist() == best.chip_of.tolist()
 
@@ -399,7 +402,7 @@ def test_console_blocks(playground):
         assert _fixed_part(ran.stderr + ran.stdout) == _fixed_part(expected), command
 
 
-_CHANGES = re.compile(r"#|chip | +\d|\d|stopped|latency|replicated")
+_CHANGES = re.compile(r"#|chip | +(\d|\.\.\.)|\d|stopped|latency|replicated")
 """How the lines begin that depend on the plan that was found."""
 
 
@@ -440,6 +443,26 @@ def test_readme_python(playground, monkeypatch):
     with redirect_stdout(out):
         exec(compile(code.replace("time_s=5", "time_s=0.5"), "README.md", "exec"), {})
     assert "'node_embedding': 0" in out.getvalue()
+
+
+def test_readme_sample(playground):
+    """The README shows what its first command prints, as far as it is the same."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    command = re.search(r"&& mcmpart (partition .*)$", text, re.MULTILINE)[1]
+    arguments = shlex.split(command.replace("--time 5", "--time 1"))
+    ran = subprocess.run(
+        [sys.executable, "-c", CALL, *arguments],
+        cwd=playground,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    sample = next(body for info, body in BLOCK.findall(text) if info == "text")
+    assert _fixed_part(ran.stdout) == _fixed_part(sample)
+    # Those that begin with the number of figures, assumptions and warnings.
+    for line in ran.stdout.splitlines():
+        if line.startswith(("verified", "2 assumptions", "1 warning", "written")):
+            assert line in sample.splitlines()
 
 
 def test_ci_runs_the_readme_command():

@@ -111,7 +111,7 @@ class Settings(_Strict):
     replica_threshold: Seconds | None
     pins: dict[str, Count]
     together: list[list[str]]
-    apart: list[list[str]]
+    apart: list[Annotated[list[str], Field(min_length=2, max_length=2)]]
     all_chips: bool
     dims: dict[str, int]
     op_costs: dict[str, int]
@@ -192,9 +192,20 @@ def write_result(
 
     Each file is written atomically. An older plan.json is removed first and the new one
     written last: where it stands, the files beside it are its own.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be made or written.
     """
     plan = make_plan(result, imported)
-    (folder / PLAN_FILE).unlink(missing_ok=True)
+    try:
+        (folder / PLAN_FILE).unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot replace {folder / PLAN_FILE}: {error.strerror}; choose a folder "
+            "you may write to"
+        ) from error
     write_graph(result.problem.graph, folder / GRAPH_FILE)
     write_atomic(folder / PACKAGE_FILE, to_toml(result.problem.package).encode())
     points = [dump_json(asdict(point)) for point in result.trace]
@@ -217,10 +228,12 @@ def read_plan(path: Path) -> Plan:
     document = parse_json(read_bytes(path, "plan"), path, "plan")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InputError(f'{path} is not a plan: its "format" must be "{FORMAT}"')
-    if document.get("version") != VERSION:
+    version = document.get("version")
+    # To Python true and 1.0 are equal to 1; to a reader of the format they are not.
+    if type(version) is not int or version != VERSION:
         raise InputError(
-            f"{path} is a plan of version {document.get('version')!r}, and this "
-            f"mcmpart reads version {VERSION}: make it again with this version"
+            f"{path} is a plan of version {version!r:.60}, and this mcmpart reads "
+            f"version {VERSION}: make it again with this version"
         )
     try:
         return Plan.model_validate(document)

@@ -19,6 +19,9 @@ from mcmpart.units import format_bytes
 HINT_S = 2.0
 """Most time that goes into working out what would fit."""
 
+LARGEST_BYTES = 2**63 - 1
+"""Most memory that a chip can have."""
+
 SCALES = (1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0, 16.0)
 """Multiples of the chips' memory that are tried for the hint."""
 
@@ -88,7 +91,8 @@ def _shortage(problem: Problem, roomier: Problem, chip_of: Int32) -> str:
 def _more_chips(problem: Problem, deadline: float) -> str:
     """Return how many chips would be enough, if a number up to the limit is."""
     count = problem.num_chips
-    while count < MAX_CHIPS:
+    # A single chip may come without a link to join others by.
+    while count < MAX_CHIPS and problem.package.base_link is not None:
         count = min(2 * count, MAX_CHIPS)
         package = problem.package.with_chips(count)
         wider = dataclasses.replace(problem, package=package)
@@ -101,7 +105,9 @@ def _more_chips(problem: Problem, deadline: float) -> str:
 
 def _with_memory(problem: Problem, scale: float) -> Problem:
     chips = tuple(
-        dataclasses.replace(chip, memory_bytes=int(chip.memory_bytes * scale))
+        dataclasses.replace(
+            chip, memory_bytes=min(int(chip.memory_bytes * scale), LARGEST_BYTES)
+        )
         for chip in problem.package.chips
     )
     package = dataclasses.replace(

@@ -13,7 +13,8 @@ from mcmpart.bounds.exhaustive import TINY_OPS, TINY_PARTITIONS, best_of_all
 from mcmpart.bounds.infeasible import raise_if_impossible
 from mcmpart.errors import InputError
 from mcmpart.evaluate import Evaluation, evaluate
-from mcmpart.partition import Partition
+from mcmpart.graph.graph import Int32
+from mcmpart.partition import NO_CHIP, Partition
 from mcmpart.problem import Problem
 from mcmpart.replication import choose_replicas
 from mcmpart.rules import explain
@@ -112,7 +113,8 @@ def solve(
     Raises
     ------
     InputError
-        An unknown method, or a seed, worker count or budget out of range.
+        An unknown method, a partition to start from that is for another graph, or a
+        seed, worker count or budget out of range.
     InfeasibleError
         It is proven that no valid partition exists.
     NoPlanFoundError
@@ -133,7 +135,7 @@ def solve(
         seed=seed,
         workers=workers,
         deadline=started + time_s,
-        start=None if start is None else start.chip_of.copy(),
+        start=None if start is None else _start_of(problem, start),
     )
     bound = Bound(simple_bound_s(problem), "simple")
     record = _exhaust(problem, started) if method == "auto" else None
@@ -159,7 +161,7 @@ def solve(
         lower_bound_s=bound.seconds,
         lower_bound_method=bound.method,
         trace=tuple(record.trace),
-        method=method if isinstance(method, str) else method.__name__,
+        method=method if isinstance(method, str) else _name_of(method),
         seed=seed,
         budget=budget,
         workers=workers,
@@ -176,8 +178,11 @@ def make_result(problem: Problem, partition: Partition) -> Result:
     Raises
     ------
     InputError
-        It breaks a rule; the message says which and how.
+        It breaks a rule, and the message says which and how; or it is for another
+        graph.
     """
+    # Which ops are replicated is the problem's to say.
+    partition = Partition(problem.graph, partition.chip_of)
     broken = explain(
         problem.graph, problem.package, partition.chip_of.tolist(), problem.user
     )
@@ -221,6 +226,23 @@ def _method_called(
     return METHODS[method]
 
 
+def _name_of(make_method: Callable[[Setting], SearchMethod]) -> str:
+    """Return the function's or class's name; a partial or a callable has none."""
+    return str(getattr(make_method, "__name__", type(make_method).__name__))
+
+
+def _start_of(problem: Problem, start: Partition) -> Int32:
+    """Return the chips to start from, replicated ops as ``problem`` has them."""
+    if start.chip_of.size != problem.graph.num_ops:
+        raise InputError(
+            f"the partition to start from is for {start.chip_of.size} ops, and the "
+            f"graph has {problem.graph.num_ops}: start from a partition of this graph"
+        )
+    chip_of = start.chip_of.copy()
+    chip_of[problem.graph.op_replicable] = NO_CHIP
+    return chip_of
+
+
 def _checked_workers(workers: int | None) -> int:
     if workers is None:
         return os.cpu_count() or 1
@@ -230,11 +252,11 @@ def _checked_workers(workers: int | None) -> int:
 
 
 def _exhaust(problem: Problem, started: float) -> SearchRecord | None:
-    """Return the optimum of a problem so small that all its partitions are judged."""
+    """Judge all partitions of a problem if they are few; None if they are not."""
     if problem.graph.num_ops > TINY_OPS:
         return None
     found = best_of_all(problem, TINY_PARTITIONS)
-    if found.chip_of is None or not found.complete:
+    if not found.complete:
         return None
     seconds = time.perf_counter() - started
     point = TracePoint(
@@ -249,7 +271,7 @@ def _exhaust(problem: Problem, started: float) -> SearchRecord | None:
         bottleneck_s=found.bottleneck_s,
         evaluations=found.num_judged,
         seconds=seconds,
-        trace=[point],
+        trace=[] if found.chip_of is None else [point],
         stopped_by="gap",
     )
 

@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from mcmpart.graph import write_graph
+from mcmpart.graph.synthetic import chain
+
 
 def test_toy(cli, model):
     """A tiny model is counted by hand: three products of 64 x 64, three Relus."""
@@ -20,6 +23,14 @@ def test_toy(cli, model):
     assert lines[-1].startswith(
         "6 of 6 ops are articulation points: mm_0, relu_0, mm=1"
     )
+
+
+def test_one_of_each(cli, work):
+    """One op, edge-less, with one weight is said in the singular."""
+    write_graph(chain(1, weight_bytes=8), work / "one.graph.json")
+    lines = cli("inspect", "one.graph.json").stdout.splitlines()
+    assert lines[0] == "chain_1: 1 op, 0 edges, 2 tensors, 1 weight"
+    assert lines[-1] == "1 of 1 op is an articulation point: op_0"
 
 
 def test_json(cli, model):

@@ -76,7 +76,7 @@ def test_some_measured():
     table = cost_table(toy(seconds=(0.25, np.nan, np.nan)), package(CHIP))
     assert table.op_s.tolist() == [[0.25, 11.0, 0.0]]
     assert table.assumptions == (
-        "1 of 3 ops have no measured time: costed by the roofline",
+        "1 of 3 ops has no measured time: costed by the roofline",
     )
 
 
@@ -86,6 +86,15 @@ def test_dtype_without_a_peak():
     assert table.op_s.tolist() == [[5.0, 11.0, 0.0]]
     assert table.assumptions == (
         "2 ops compute in dtypes that a chip has no peak for, bool (1), int64 (1): "
+        "costed at its int8 peak",
+    )
+
+
+def test_one_op_without_a_peak():
+    """A single op is said in the singular."""
+    table = cost_table(toy(dtypes=("int64", "int8", "int8")), package(CHIP))
+    assert table.assumptions == (
+        "1 op computes in a dtype that a chip has no peak for, int64 (1): "
         "costed at its int8 peak",
     )
 

@@ -127,12 +127,16 @@ def _weight(graph: Graph, weight: int) -> dict[str, object]:
 
 def _show(graph: Graph) -> None:
     from mcmpart.cli._articulation import articulation_points
+    from mcmpart.frontends.report import counted
     from mcmpart.units import format_bytes, format_count
 
-    typer.echo(
-        f"{graph.name}: {graph.num_ops} ops, {graph.num_edges} edges, "
-        f"{graph.num_tensors} tensors, {graph.num_weights} weights"
+    sizes = (
+        counted(graph.num_ops, "op"),
+        counted(graph.num_edges, "edge"),
+        counted(graph.num_tensors, "tensor"),
+        counted(graph.num_weights, "weight"),
     )
+    typer.echo(f"{graph.name}: {', '.join(sizes)}")
     typer.echo(
         f"{format_count(int(graph.op_flops.sum()))} FLOPs, "
         f"{format_bytes(int(graph.op_bytes.sum()))} touched, "
@@ -192,13 +196,14 @@ def _show_weights(graph: Graph) -> None:
 
 
 def _show_points(graph: Graph, points: Sequence[int]) -> None:
+    from mcmpart.frontends.report import counted, shortened
+
     names = [graph.op_name[op] for op in points]
-    more = len(names) - SHOWN_POINTS
-    shown = ", ".join(names[:SHOWN_POINTS]) + (f" and {more} more" if more > 0 else "")
+    verb = "is an articulation point" if len(names) == 1 else "are articulation points"
     typer.echo()
     typer.echo(
-        f"{len(names)} of {graph.num_ops} ops are articulation points"
-        f"{': ' if names else ''}{shown}"
+        f"{len(names)} of {counted(graph.num_ops, 'op')} {verb}"
+        f"{': ' if names else ''}{shortened(names, SHOWN_POINTS)}"
     )
 
 

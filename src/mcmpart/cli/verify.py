@@ -51,6 +51,7 @@ def verify_command(
 
 def checked(plan: Plan) -> str:
     """Return how much of ``plan`` a verification recomputes, as one line."""
+    from mcmpart.frontends.report import counted
     from mcmpart.plan import ChipRow, LinkRow
 
     # Bottleneck, throughput, latency, energy, bound and gap.
@@ -61,5 +62,4 @@ def checked(plan: Plan) -> str:
     demands = len(settings.pins) + len(settings.together) + len(settings.apart)
     # Dataflow is a rule of every package.
     rules = 1 + len(plan.rules) + demands + settings.all_chips
-    noun = "rule" if rules == 1 else "rules"
-    return f"verified: {rules} {noun} and {figures} figures recomputed"
+    return f"verified: {counted(rules, 'rule')} and {figures} figures recomputed"

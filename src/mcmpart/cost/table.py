@@ -75,8 +75,10 @@ def _fallback_sentence(graph: Graph, chip: Chip) -> str:
     if not counts:
         return ""
     listed = _listed([f"{dtype or 'unknown'} ({n})" for dtype, n in counts.items()])
+    ops = "1 op computes" if counts.total() == 1 else f"{counts.total()} ops compute"
+    unknown = "a dtype" if len(counts) == 1 else "dtypes"
     return (
-        f"{counts.total()} ops compute in dtypes that a chip has no peak for, "
+        f"{ops} in {unknown} that a chip has no peak for, "
         f"{listed}: costed at its {chip.peak_ops_per_s[0][0]} peak"
     )
 
@@ -87,9 +89,10 @@ def _mixture_sentence(graph: Graph) -> str:
     estimated = ~measured & ((graph.op_flops > 0) | (graph.op_bytes > 0))
     if not (measured.any() and estimated.any()):
         return ""
+    count = np.count_nonzero(estimated)
     return (
-        f"{np.count_nonzero(estimated)} of {graph.num_ops} ops have no measured time: "
-        "costed by the roofline"
+        f"{count} of {graph.num_ops} ops {'has' if count == 1 else 'have'} no measured "
+        "time: costed by the roofline"
     )
 
 
