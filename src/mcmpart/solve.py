@@ -128,8 +128,9 @@ def solve(
     raise_if_impossible(problem)
     warm_up()
     started = time.perf_counter()
+    record = None
     if start is None:
-        problem = choose_replicas(problem, time_s)
+        problem, record = choose_replicas(problem, time_s)
     setting = Setting(
         problem=problem,
         seed=seed,
@@ -138,12 +139,11 @@ def solve(
         start=None if start is None else _start_of(problem, start),
     )
     bound = Bound(simple_bound_s(problem), "simple")
-    record = _exhaust(problem, started) if method == "auto" else None
-    if record is not None:
-        bound = Bound(record.bottleneck_s, "exhaustive")
-        for point in record.trace:
-            on_improvement(point)
-    else:
+    if record is None and method == "auto":
+        record = _exhaust(problem, budget, started, on_improvement)
+        if record is not None:
+            bound = Bound(record.bottleneck_s, "exhaustive")
+    if record is None:
         record = run_search(
             make_method(setting),
             pipeline_evaluator(problem, workers),
@@ -251,11 +251,17 @@ def _checked_workers(workers: int | None) -> int:
     return workers
 
 
-def _exhaust(problem: Problem, started: float) -> SearchRecord | None:
+def _exhaust(
+    problem: Problem,
+    budget: Budget,
+    started: float,
+    on_improvement: Callable[[TracePoint], None],
+) -> SearchRecord | None:
     """Judge all partitions of a problem if they are few; None if they are not."""
     if problem.graph.num_ops > TINY_OPS:
         return None
-    found = best_of_all(problem, TINY_PARTITIONS)
+    limit = min(TINY_PARTITIONS, budget.evaluations or TINY_PARTITIONS)
+    found = best_of_all(problem, limit)
     if not found.complete:
         return None
     seconds = time.perf_counter() - started
@@ -266,6 +272,8 @@ def _exhaust(problem: Problem, started: float) -> SearchRecord | None:
         lower_bound_s=found.bottleneck_s,
         method="exhaustive",
     )
+    if found.chip_of is not None:
+        on_improvement(point)
     return SearchRecord(
         best=found.chip_of,
         bottleneck_s=found.bottleneck_s,

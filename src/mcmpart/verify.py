@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import asdict
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from mcmpart.errors import McmpartError, VerificationError
@@ -207,9 +207,10 @@ def _exhaustive_differences(
     """Compare the plan's bound with the cost of the best of all valid partitions."""
     stated_s, best_s = plan.metrics.lower_bound_s, bottleneck_s
     user = _user_rules(plan)
-    for number, chip_of in enumerate(_partitions(graph, package)):
-        if number == MAX_PARTITIONS:
-            return [f"an exhaustive bound is not for a graph of {graph.num_ops} ops"]
+    partitions = list(islice(_partitions(graph, package), MAX_PARTITIONS + 1))
+    if len(partitions) > MAX_PARTITIONS:
+        return [f"an exhaustive bound is not for a graph of {graph.num_ops} ops"]
+    for chip_of in partitions:
         cost_s = recompute(graph, package, chip_of).bottleneck_s
         if cost_s < best_s and not explain(graph, package, chip_of, user):
             best_s = cost_s

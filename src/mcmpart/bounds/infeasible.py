@@ -35,7 +35,7 @@ def _check_all_chips(problem: Problem) -> None:
         raise InfeasibleError(
             "all_chips",
             f"no plan exists: all {problem.num_chips} chips are demanded and the graph "
-            f"has only {num_blocks} ops that can stand on chips of their own: ask for "
+            f"has {num_blocks} ops that can stand on chips of their own: ask for "
             f"{num_blocks} chips or fewer",
         )
 
@@ -75,9 +75,9 @@ def _check_cover(problem: Problem, low: Int32, high: Int32) -> None:
     if problem.ops.num_blocks <= top:
         raise InfeasibleError(
             "no_skip",
-            f"no plan exists: {pinned!r} cannot stand below chip {top}, and the graph "
-            f"has only {problem.ops.num_blocks} ops, too few for chips 0 to {top}: pin "
-            "to a lower chip",
+            f"no plan exists: {pinned!r} cannot stand below chip {top}, and the "
+            f"graph's ops ({problem.ops.num_blocks}) are too few for chips 0 to {top}: "
+            "pin to a lower chip",
         )
     for chip in range(top):
         if not ((low <= chip) & (chip <= high)).any():

@@ -125,8 +125,8 @@ class Package:
         ``"ring"`` (0 -> 1 -> ... -> C - 1) or ``"crossbar"`` (each pair is one hop and
         no link is shared).
     long_edges
-        What a tensor that jumps over a used chip costs: ``"forbid"`` (not allowed: the
-        triangle rule is on), ``"relay"`` or ``"direct"``.
+        What a tensor that jumps over a used chip costs: ``"forbid"`` (the triangle
+        rule is on: no jump beside a longer path), ``"relay"`` or ``"direct"``.
     io
         ``"serial"`` (a chip computes or transfers) or ``"overlap"``.
     link_limit

@@ -123,10 +123,12 @@ class Budget:
             raise InputError(f"the time limit is {self.time_s} s: give more than 0")
         if self.evaluations is not None and self.evaluations < 1:
             raise InputError(
-                f"the limit is {self.evaluations} evaluations: give at least 1"
+                f"the limit is {self.evaluations} partitions judged: give at least 1"
             )
-        if not 0 <= self.gap < float("inf"):
-            raise InputError(f"the gap is {self.gap}: give 0 or more, 0.01 is 1 %")
+        if not 0 <= self.gap < 1:
+            raise InputError(
+                f"the gap is {self.gap}: give a share from 0 to below 1, 0.01 is 1 %"
+            )
 
 
 @dataclass(frozen=True, slots=True)
