@@ -9,18 +9,13 @@ import numpy as np
 import pytest
 
 from mcmpart.errors import InputError, VerificationError
-from mcmpart.frontends.load import load_graph
 from mcmpart.graph import GraphBuilder, OpSpec, TensorSpec
-from mcmpart.graph.file import content_hash, write_graph
-from mcmpart.graph.synthetic import chain
-from mcmpart.hardware import load_package
+from mcmpart.graph.file import content_hash
 from mcmpart.partition import Partition
 from mcmpart.plan import ImportSettings, make_plan, write_result
 from mcmpart.problem import Problem, UserRules
 from mcmpart.solve import make_result, solve
 from mcmpart.verify import differences, find_differences, verify, verify_plan
-
-DYNAMIC = Path(__file__).parent / "data/cases/faults/dyn_batch/model.onnx"
 
 FREE = {
     # Names; the contents are compared by hash.
@@ -431,187 +426,6 @@ def test_a_bound_of_an_unknown_kind(replicas):
         metrics__lower_bound_method="magic",
     )
     assert found.startswith("the method of the lower bound is 'magic'")
-
-
-def test_the_exhaustive_bound(toy):
-    """It is the least bottleneck of all: neither above nor below it holds."""
-    best = solve(toy)
-    verify(best)
-    worse = result_of(toy, 0, 0, 0, 1, 1, 2)
-    assert worse.metrics.bottleneck_s == pytest.approx(7.2)
-    for claimed_s, holds in ((7.2, False), (6.2, True), (16 / 3, False)):
-        claim = replace(worse, lower_bound_s=claimed_s, lower_bound_method="exhaustive")
-        if holds:
-            verify(claim)
-            continue
-        with pytest.raises(
-            VerificationError, match=r"best of all valid partitions takes 6\.2"
-        ):
-            verify(claim)
-
-
-def test_the_exhaustive_bound_knows_the_rules(toy):
-    """Partitions that the user's rules forbid do not count as better."""
-    user = UserRules(apart=(("op_0", "op_1"),))
-    result = solve(Problem(toy.model, toy.package, user=user))
-    # [4] [2 1 3] [2 4] is left.
-    assert result.metrics.bottleneck_s == pytest.approx(6.2)
-    verify(result)
-    user = UserRules({"op_0": 0, "op_1": 1, "op_2": 1, "op_4": 1})
-    result = solve(Problem(toy.model, toy.package, user=user))
-    # [4] [2 1 3 2] [4].
-    assert result.metrics.bottleneck_s == pytest.approx(8.2)
-    assert result.lower_bound_method == "exhaustive"
-    verify(result)
-
-
-def test_replicas_do_not_count_as_partitions(replicas, make_package):
-    """An exhaustive bound of a graph with replicas verifies on a wide package.
-
-    Four ops with a chip cannot use more than four of 64 chips, whatever the replicas.
-    """
-    problem = Problem(replicas.problem.model, make_package(64))
-    result = solve(problem)
-    assert result.lower_bound_method == "exhaustive"
-    verify(result)
-
-
-def test_the_largest_exhaustive_bound(make_package):
-    """What solve judges in full, verify judges too: 16 ops on 5 chips, 4,845 ways."""
-    problem = Problem(chain(16, flops=0, seconds=[1.0] * 16), make_package(5))
-    result = solve(problem)
-    assert (result.lower_bound_method, result.evaluations) == ("exhaustive", 4845)
-    verify(result)
-
-
-def test_no_exhaustive_bound_of_large_graphs(make_package):
-    """With more partitions than solve would judge the claim is refused, and soon."""
-    problem = Problem(chain(40), make_package(8))
-    result = result_of(problem, *[0] * 40)
-    claim = replace(
-        result,
-        lower_bound_s=result.metrics.bottleneck_s,
-        lower_bound_method="exhaustive",
-    )
-    with pytest.raises(VerificationError, match="is not for a graph of 40 ops"):
-        verify(claim)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("link_limit = true", "link_limit = false"),
-        ("op_overhead_s = 0.5", "op_overhead_s = 0.25"),
-        ("e_link_j_per_byte = 3.0", "e_link_j_per_byte = 4.0"),
-        ("memory_bytes = 1000000000", "memory_bytes = 1000000001"),
-    ],
-)
-def test_another_package(replicas, old, new):
-    """Any number or switch of package.toml that is changed is noticed."""
-    write_result(replicas, Path())
-    path = Path("package.toml")
-    text = path.read_text()
-    assert text.count(old) == 1
-    path.write_text(text.replace(old, new))
-    _, found = find_differences(Path())
-    assert found == [
-        "the package is not the one the plan was made for (its content differs)"
-    ]
-
-
-def test_other_rules_of_the_package(relay):
-    """Rules switched off in package.toml are shown beside those of the plan."""
-    write_result(relay, Path())
-    path = Path("package.toml")
-    text = path.read_text()
-    path.write_text(text.replace('    "memory",\n', ""))
-    assert path.read_text() != text
-    _, found = find_differences(Path())
-    assert any("the package has (['no_skip'], 'relay'" in line for line in found)
-
-
-def test_names_are_free(replicas):
-    """A package or graph of another name and source is the same."""
-    write_result(replicas, Path())
-    path = Path("package.toml")
-    path.write_text(path.read_text().replace('"toy"', '"renamed"'))
-    graph = replace(replicas.problem.graph, name="renamed")
-    write_graph(graph, Path("graph.json.gz"))
-    assert find_differences(Path())[1] == []
-
-
-def test_another_graph(replicas):
-    """A graph.json.gz of other numbers is noticed."""
-    write_result(replicas, Path())
-    graph = replicas.problem.graph
-    for column in ("op_flops", "op_bytes", "tensor_bytes", "weight_bytes"):
-        changed_graph = replace(graph, **{column: getattr(graph, column) + 1})
-        write_graph(changed_graph, Path("graph.json.gz"))
-        assert find_differences(Path())[1] == [
-            "the graph is not the one the plan was made for (its content differs)"
-        ]
-
-
-@pytest.mark.parametrize("name", ["graph.json.gz", "package.toml", "plan.json"])
-def test_missing_files(replicas, name):
-    """A file that is missing beside the plan is an error of input, by name."""
-    write_result(replicas, Path())
-    Path(name).unlink()
-    with pytest.raises(InputError, match=name.replace(".", r"\.")):
-        find_differences(Path())
-
-
-def test_the_same_model(replicas):
-    """--model reads the model again; the same graph is no difference."""
-    write_result(replicas, Path())
-    model = Path("model.graph.json")
-    write_graph(replicas.problem.model, model)
-    assert find_differences(Path(), model)[1] == []
-
-
-def test_another_model(replicas):
-    """Another model is one difference."""
-    write_result(replicas, Path())
-    model = Path("model.graph.json")
-    graph = replicas.problem.model
-    write_graph(replace(graph, op_flops=graph.op_flops + 1), model)
-    _, found = find_differences(Path(), model)
-    assert found == [
-        "model.graph.json is not the model the plan was made for (its graph differs)"
-    ]
-
-
-def test_a_model_that_the_rules_do_not_fit(replicas):
-    """A model without the ops that the user's rules name is a difference too."""
-    write_result(replicas, Path())
-    model = Path("model.graph.json")
-    write_graph(chain(3), model)
-    _, (found,) = find_differences(Path(), model)
-    assert found.startswith("model.graph.json is not the model the plan was made for (")
-    assert "names op 'c', which the graph does not have" in found
-
-
-@pytest.mark.parametrize(
-    ("settings", "holds"),
-    [
-        ({}, True),
-        ({"dims": {"batch": 5}}, False),
-        ({"dims": {}}, False),
-        ({"precision": "fp32"}, False),
-    ],
-)
-def test_the_model_is_read_as_the_plan_says(settings, holds):
-    """Dims and precision of the plan are used, and others give another graph."""
-    dims = {"batch": 4}
-    graph = load_graph(DYNAMIC, dims=dims)
-    package = load_package("ring36").with_chips(2)
-    result = solve(Problem(graph, package), method="greedy")
-    write_result(result, Path(), ImportSettings(dims=dims))
-    document = json.loads(Path("plan.json").read_text())
-    document["search"]["settings"].update(settings)
-    Path("plan.json").write_text(json.dumps(document))
-    _, found = find_differences(Path(), DYNAMIC)
-    assert (found == []) == holds
 
 
 def test_verify_plan(replicas):

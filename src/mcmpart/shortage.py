@@ -62,19 +62,25 @@ def _memory_hint(problem: Problem, deadline: float) -> str:
     for scale in SCALES:
         roomier = _with_memory(problem, scale)
         found = _first_plan(roomier, deadline)
-        if found is not None:
-            return _shortage(problem, roomier, found) + _more_chips(problem, deadline)
+        shortage = "" if found is None else _shortage(problem, roomier, found)
+        if shortage:
+            return shortage + _more_chips(problem, deadline)
     return ""
 
 
 def _shortage(problem: Problem, roomier: Problem, chip_of: Int32) -> str:
-    """Return the sentence on the chip that overflows most in a plan that is close."""
+    """Return the sentence on the chip that overflows most in a plan that is close.
+
+    It is empty where none overflows: the search was only unlucky before.
+    """
     loads = evaluate(roomier, Partition(roomier.graph, chip_of)).chips
     over = [
         (load.memory_bytes - chip.memory_bytes, load)
         for load, chip in zip(loads, problem.package.chips, strict=True)
     ]
     missing, worst = max(over, key=lambda pair: pair[0])
+    if missing <= 0:
+        return ""
     names = [
         problem.graph.op_name[op]
         for op, chip in enumerate(chip_of.tolist())

@@ -9,7 +9,7 @@ import pytest
 from mcmpart.errors import InputError
 from mcmpart.evaluate import evaluate, evaluate_many
 from mcmpart.graph import HOST, GraphBuilder, OpSpec, TensorSpec
-from mcmpart.graph.synthetic import random_dag
+from mcmpart.graph.synthetic import chain, random_dag
 from mcmpart.partition import Partition
 from mcmpart.problem import Problem
 
@@ -152,3 +152,10 @@ def test_relabelling_keeps_the_cost(seed, make_problem, make_rows):
                 assert (x.in_bytes, x.out_bytes) == (y.in_bytes, y.out_bytes)
                 assert x.weight_bytes == y.weight_bytes
     assert num_moved >= 5
+
+
+def test_a_partition_of_another_graph_is_refused(toy):
+    """A partition with another number of ops is an error, not a wild read."""
+    other = Partition(chain(5), np.zeros(5, dtype=np.int32))
+    with pytest.raises(InputError, match="is for 5 ops, and the graph has 6"):
+        evaluate(toy, other)

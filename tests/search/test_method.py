@@ -220,7 +220,10 @@ def test_the_best_is_a_copy():
         ({"time_s": float("inf")}, r"the time limit is inf s"),
         ({"time_s": float("nan")}, r"the time limit is nan s"),
         ({"evaluations": 0}, r"the limit is 0 partitions judged: give at least 1"),
-        ({"gap": -0.1}, r"the gap is -0.1: give a share from 0 to below 1, 0.01 is 1 %"),
+        (
+            {"gap": -0.1},
+            r"the gap is -0.1: give a share from 0 to below 1, 0.01 is 1 %",
+        ),
         ({"gap": float("nan")}, r"the gap is nan"),
     ],
 )

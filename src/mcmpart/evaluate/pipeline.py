@@ -54,9 +54,14 @@ def evaluate(problem: Problem, partition: Partition) -> Evaluation:
     Raises
     ------
     InputError
-        An op is on a chip that the package does not have, or an edge goes to a lower
-        chip: the figures are not defined then.
+        The partition is of another graph, an op is on a chip that the package does not
+        have, or an edge goes to a lower chip: the figures are not defined then.
     """
+    if partition.chip_of.size != problem.graph.num_ops:
+        raise InputError(
+            f"the partition is for {partition.chip_of.size} ops, and the graph has "
+            f"{problem.graph.num_ops}: evaluate a partition of this problem's graph"
+        )
     loads = new_loads(problem.num_chips)
     bottleneck_s, valid = judge(
         problem.ops.contract(partition.chip_of),
