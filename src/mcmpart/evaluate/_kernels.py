@@ -77,16 +77,30 @@ def sum_blocks(
         loads.num_blocks[c] = 0
         loads.hop_bytes[c] = 0
         loads.arcs[c] = np.uint64(0)
-    for n in range(chip_of.size):
-        c = chip_of[n]
+    # Neighbouring blocks mostly share a chip: a run of them is summed in registers.
+    first = 0
+    while first < chip_of.size:
+        c = chip_of[first]
         if c < 0 or c >= num_chips:
             return False
-        loads.compute_s[c] += blocks.block_s[chip_class[c], n]
-        loads.in_bytes[c] += blocks.host_bytes[n]
-        loads.out_bytes[c] += blocks.output_bytes[n]
-        loads.weight_bytes[c] += blocks.weight_bytes[n]
-        loads.written_bytes[c] += blocks.written_bytes[n]
-        loads.num_blocks[c] += 1
+        k = chip_class[c]
+        compute_s = 0.0
+        in_bytes = out_bytes = weight_bytes = written_bytes = 0
+        n = first
+        while n < chip_of.size and chip_of[n] == c:
+            compute_s += blocks.block_s[k, n]
+            in_bytes += blocks.host_bytes[n]
+            out_bytes += blocks.output_bytes[n]
+            weight_bytes += blocks.weight_bytes[n]
+            written_bytes += blocks.written_bytes[n]
+            n += 1
+        loads.compute_s[c] += compute_s
+        loads.in_bytes[c] += in_bytes
+        loads.out_bytes[c] += out_bytes
+        loads.weight_bytes[c] += weight_bytes
+        loads.written_bytes[c] += written_bytes
+        loads.num_blocks[c] += n - first
+        first = n
     for j in range(blocks.item_host_bytes.size):
         seen = np.uint64(0)
         for i in range(blocks.user_ptr[j], blocks.user_ptr[j + 1]):
