@@ -29,6 +29,7 @@ from mcmpart.search import (
     relative_gap,
     run_search,
 )
+from mcmpart.search.interrupt import noted_interrupts
 from mcmpart.search.warm import warm_up
 from mcmpart.shortage import last_resort
 
@@ -126,50 +127,51 @@ def solve(
     if seed < 0:
         raise InputError(f"the seed is {seed}: give 0 or more")
     raise_if_impossible(problem)
-    warm_up()
-    started = time.perf_counter()
-    record = None
-    if start is None:
-        problem, record = choose_replicas(problem, time_s)
-    setting = Setting(
-        problem=problem,
-        seed=seed,
-        workers=workers,
-        deadline=started + time_s,
-        start=None if start is None else _start_of(problem, start),
-    )
-    bound = Bound(simple_bound_s(problem), "simple")
-    if record is None and method == "auto":
-        record = _exhaust(problem, budget, started, on_improvement)
-        if record is not None:
-            bound = Bound(record.bottleneck_s, "exhaustive")
-    if record is None:
-        record = run_search(
-            make_method(setting),
-            pipeline_evaluator(problem, workers),
-            budget,
-            bound.seconds,
-            started=started,
-            start=setting.start,
-            on_improvement=on_improvement,
+    with noted_interrupts():
+        warm_up()
+        started = time.perf_counter()
+        record = None
+        if start is None:
+            problem, record = choose_replicas(problem, time_s)
+        setting = Setting(
+            problem=problem,
+            seed=seed,
+            workers=workers,
+            deadline=started + time_s,
+            start=None if start is None else _start_of(problem, start),
         )
-    partition = _partition_of(problem, record)
-    return Result(
-        problem=problem,
-        partition=partition,
-        metrics=evaluate(problem, partition),
-        lower_bound_s=bound.seconds,
-        lower_bound_method=bound.method,
-        trace=tuple(record.trace),
-        method=method if isinstance(method, str) else _name_of(method),
-        seed=seed,
-        budget=budget,
-        workers=workers,
-        evaluations=record.evaluations,
-        seconds=record.seconds,
-        stopped_by=record.stopped_by,
-        notes=_notes(problem, start),
-    )
+        bound = Bound(simple_bound_s(problem), "simple")
+        if record is None and method == "auto":
+            record = _exhaust(problem, budget, started, on_improvement)
+            if record is not None:
+                bound = Bound(record.bottleneck_s, "exhaustive")
+        if record is None:
+            record = run_search(
+                make_method(setting),
+                pipeline_evaluator(problem, workers),
+                budget,
+                bound.seconds,
+                started=started,
+                start=setting.start,
+                on_improvement=on_improvement,
+            )
+        partition = _partition_of(problem, record)
+        return Result(
+            problem=problem,
+            partition=partition,
+            metrics=evaluate(problem, partition),
+            lower_bound_s=bound.seconds,
+            lower_bound_method=bound.method,
+            trace=tuple(record.trace),
+            method=method if isinstance(method, str) else _name_of(method),
+            seed=seed,
+            budget=budget,
+            workers=workers,
+            evaluations=record.evaluations,
+            seconds=record.seconds,
+            stopped_by=record.stopped_by,
+            notes=_notes(problem, start),
+        )
 
 
 def make_result(problem: Problem, partition: Partition) -> Result:

@@ -16,6 +16,7 @@ from mcmpart.errors import InputError
 from mcmpart.evaluate import evaluate_many
 from mcmpart.graph.graph import Bool, Float64, Int32
 from mcmpart.problem import Problem
+from mcmpart.search.interrupt import is_pressed, noted_interrupts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,8 +97,8 @@ class Setting:
     start: Int32 | None = None
 
     def is_late(self) -> bool:
-        """Return whether the deadline has passed."""
-        return time.perf_counter() >= self.deadline
+        """Return whether the deadline has passed, or Ctrl-C was pressed."""
+        return time.perf_counter() >= self.deadline or is_pressed()
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,16 +221,17 @@ def run_search(
             on_improvement(record.trace[-1])
 
     try:
-        if start is not None:
-            judge(start[None], "start")
-        while not record.stopped_by:
-            rows = _checked_rows(method)
-            if budget.evaluations is not None:
-                rows = rows[: budget.evaluations - record.evaluations]
-            if rows.shape[0]:
-                judge(rows, method.name)
-            record.seconds = time.perf_counter() - started
-            record.stopped_by = _stop_reason(record, method, budget, lower_bound_s)
+        with noted_interrupts():
+            if start is not None:
+                judge(start[None], "start")
+            while not record.stopped_by:
+                rows = _checked_rows(method)
+                if budget.evaluations is not None:
+                    rows = rows[: budget.evaluations - record.evaluations]
+                if rows.shape[0]:
+                    judge(rows, method.name)
+                record.seconds = time.perf_counter() - started
+                record.stopped_by = _stop_reason(record, method, budget, lower_bound_s)
     except KeyboardInterrupt:
         record.seconds = time.perf_counter() - started
         record.stopped_by = "interrupt"
@@ -274,6 +276,8 @@ def _keep_best(
 def _stop_reason(
     record: SearchRecord, method: SearchMethod, budget: Budget, lower_bound_s: float
 ) -> str:
+    if is_pressed():
+        return "interrupt"
     if record.best is not None:
         gap = relative_gap(record.bottleneck_s, lower_bound_s)
         if gap <= budget.gap:

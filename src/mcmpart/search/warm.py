@@ -11,6 +11,7 @@ from mcmpart.hardware.loader import load_package
 from mcmpart.partition import Partition
 from mcmpart.problem import Problem
 from mcmpart.search import METHODS, Setting, pipeline_evaluator
+from mcmpart.search.interrupt import is_pressed
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,9 @@ def warm_up() -> None:
     for make_method in METHODS.values():
         method = make_method(Setting(problem))
         for _ in range(PROPOSALS):
+            if is_pressed():
+                notice.cancel()
+                raise KeyboardInterrupt
             rows = method.propose()
             if rows.shape[0]:
                 method.observe(judge(rows))
