@@ -207,7 +207,7 @@ def test_same_result_same_bytes(result, tmp_path):
 def test_the_folder_is_a_file(result, tmp_path):
     """A name that is taken by a file is refused in one sentence."""
     (tmp_path / "taken").write_text("mine")
-    with pytest.raises(InputError, match="Not a directory; choose a folder"):
+    with pytest.raises(InputError, match="cannot make the folder"):
         write_result(result, tmp_path / "taken")
     assert (tmp_path / "taken").read_text() == "mine"
 

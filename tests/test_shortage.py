@@ -33,7 +33,7 @@ def tight(make_package):
 def unfinished(monkeypatch):
     """Let the look at all partitions end before it is complete."""
     none = Exhausted(None, np.inf, 7, complete=False)
-    monkeypatch.setattr(shortage, "best_of_all", lambda problem: none)
+    monkeypatch.setattr(shortage, "best_of_all", lambda problem, limit: none)
 
 
 def triangle_on_three_chips(make_package):

@@ -143,7 +143,14 @@ def dump_json(value: object, *, indent: int | None = None) -> bytes:
         indent=indent,
         separators=separators,
     )
-    return (text + "\n").encode("utf-8", errors="surrogatepass")
+    try:
+        return (text + "\n").encode()
+    except UnicodeEncodeError:
+        # A lone surrogate, from a name that was no text: only an escape can hold it.
+        escaped = json.dumps(
+            value, allow_nan=False, indent=indent, separators=separators
+        )
+        return (escaped + "\n").encode()
 
 
 def sha256_of(data: bytes) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -185,10 +187,50 @@ def make_plan(result: Result, imported: ImportSettings | None = None) -> Plan:
     )
 
 
+@contextmanager
+def folder_lock(folder: Path) -> Iterator[None]:
+    """Hold the folder, made if need be, so that no other run writes into it.
+
+    Where the system has no such locks (Windows), nothing is held.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        import fcntl
+    except ImportError:
+        yield
+        return
+    except OSError as error:
+        raise InputError(
+            f"cannot make the folder {folder}: {error.strerror}; choose another one"
+        ) from error
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def write_result(
     result: Result, folder: Path, imported: ImportSettings | None = None
 ) -> Path:
     """Write plan.json, the graph, the package and the trace; return plan.json's path.
+
+    Runs that write into one folder wait for each other.
+    """
+    with folder_lock(folder):
+        return write_files(result, folder, imported)
+
+
+def write_files(
+    result: Result, folder: Path, imported: ImportSettings | None = None
+) -> Path:
+    """Write the files of ``result`` as :func:`write_result` does, without its lock.
 
     Each file is written atomically. An older plan.json is removed first and the new one
     written last: where it stands, the files beside it are its own.

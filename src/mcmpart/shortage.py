@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 
-from mcmpart.bounds.exhaustive import best_of_all
+from mcmpart.bounds.exhaustive import MAX_PARTITIONS, best_of_all
 from mcmpart.errors import InfeasibleError, NoPlanFoundError
 from mcmpart.evaluate import evaluate
 from mcmpart.graph.graph import Int32
@@ -15,6 +15,9 @@ from mcmpart.problem import Problem
 from mcmpart.search import Setting, pipeline_evaluator
 from mcmpart.search.slice import Slice
 from mcmpart.units import format_bytes
+
+SMALL_OPS = 32
+"""Most ops of a graph whose partitions are looked at one by one."""
 
 HINT_S = 2.0
 """Most time that goes into working out what would fit."""
@@ -36,16 +39,13 @@ def last_resort(problem: Problem, spent: str) -> Int32:
     NoPlanFoundError
         There are too many to look at; the message says what would fit.
     """
-    looked_at = best_of_all(problem)
+    small = problem.graph.num_ops <= SMALL_OPS
+    looked_at = best_of_all(problem, MAX_PARTITIONS if small else 0)
     if looked_at.chip_of is not None:
         return looked_at.chip_of
     hint = _memory_hint(problem, time.perf_counter() + HINT_S)
     if looked_at.complete:
-        rule = "memory" if hint else "rules"
-        reason = hint or (
-            f"the rules {', '.join(('dataflow', *problem.package.rules))} and the "
-            "user's contradict each other: drop one of them"
-        )
+        rule, reason = _reason(problem, hint)
         raise InfeasibleError(
             rule, f"no plan exists (all partitions were looked at): {reason}"
         )
@@ -55,11 +55,32 @@ def last_resort(problem: Problem, spent: str) -> Int32:
     )
 
 
+def _reason(problem: Problem, hint: str) -> tuple[str, str]:
+    """Return the rule that no partition obeys, and the sentence that says so."""
+    if hint:
+        return "memory", hint
+    if problem.package_arrays.memory:
+        rules = tuple(rule for rule in problem.package.rules if rule != "memory")
+        package = dataclasses.replace(problem.package, rules=rules)
+        roomy = dataclasses.replace(problem, package=package)
+        if best_of_all(roomy).chip_of is not None:
+            return "memory", (
+                "the chips hold no placement that the other rules allow; give them "
+                "more memory or choose a smaller --precision"
+            )
+    rules_on = ", ".join(("dataflow", *problem.package.rules))
+    return "rules", (
+        f"the rules {rules_on} and the user's contradict each other: drop one of them"
+    )
+
+
 def _memory_hint(problem: Problem, deadline: float) -> str:
     """Return what is missing, if more memory or more chips would give a plan."""
     if not problem.package_arrays.memory:
         return ""
     for scale in SCALES:
+        if time.perf_counter() >= deadline:
+            break
         roomier = _with_memory(problem, scale)
         found = _first_plan(roomier, deadline)
         shortage = "" if found is None else _shortage(problem, roomier, found)
@@ -98,7 +119,11 @@ def _more_chips(problem: Problem, deadline: float) -> str:
     """Return how many chips would be enough, if a number up to the limit is."""
     count = problem.num_chips
     # A single chip may come without a link to join others by.
-    while count < MAX_CHIPS and problem.package.base_link is not None:
+    while (
+        count < MAX_CHIPS
+        and problem.package.base_link is not None
+        and time.perf_counter() < deadline
+    ):
         count = min(2 * count, MAX_CHIPS)
         package = problem.package.with_chips(count)
         wider = dataclasses.replace(problem, package=package)

@@ -4,7 +4,16 @@ import logging
 import re
 import sys
 
-from mcmpart.cli._console import Progress, log_on_stderr, note, print_table
+import pytest
+
+from mcmpart.cli._console import (
+    Progress,
+    log_on_stderr,
+    note,
+    print_table,
+    printable,
+    show,
+)
 from mcmpart.search import TracePoint
 
 
@@ -25,6 +34,34 @@ def test_table_on_a_terminal(monkeypatch, capsys):
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain, with spaces", "plain, with spaces"),
+        ("caf\u00e9 \u4e2d", "caf\u00e9 \u4e2d"),
+        ("x\nverified: all", "x\\nverified: all"),
+        ("\x1b[2J\r\t\x7f", "\\x1b[2J\\r\\t\\x7f"),
+        ("\u202e\udcff", "\\u202e\\udcff"),
+    ],
+)
+def test_printable(text, shown):
+    """What is no print is shown as its escape, and all else as it is."""
+    assert printable(text) == shown
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_every_line_is_printable(monkeypatch, capsys, terminal):
+    """Lines, cells and notes cannot hold a line of their own, nor steer a terminal."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    show("a\nb")
+    note("c\nd")
+    print_table(("kind", "ops"), [("e\nf\x1b]0;g", "1")], "lr")
+    shown = capsys.readouterr()
+    assert "a\\nb\n" in shown.out
+    assert "e\\nf\\x1b]0;g" in shown.out
+    assert shown.err == "c\\nd\n"
+
+
 def test_progress(capsys):
     """Improvements are numbered, with best, bound, gap and method, on stderr."""
     progress = Progress()
@@ -38,11 +75,15 @@ def test_progress(capsys):
     )
 
 
-def test_note_without_a_reader(monkeypatch):
-    """A log that nobody reads any more is no error."""
+@pytest.mark.parametrize(
+    "fault",
+    [BrokenPipeError(32, "Broken pipe"), OSError(28, "No space left on device")],
+)
+def test_note_that_nobody_gets(monkeypatch, fault):
+    """A log that is read or kept by nobody is no error."""
 
     def gone(*arguments, **options):
-        raise BrokenPipeError(32, "Broken pipe")
+        raise fault
 
     monkeypatch.setattr("typer.echo", gone)
     note("lost")

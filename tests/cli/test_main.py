@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -108,6 +109,55 @@ def test_a_reader_that_leaves(graph_file):
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == main.READER_GONE
+
+
+def run_in_shell(redirection, *arguments):
+    """Return what the command did with its streams redirected by a shell."""
+    shell = ["sh", "-c", f'"$@" {redirection}', "sh"]
+    return subprocess.run(
+        [*shell, *COMMAND, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+needs_full = pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="only Linux has a device that is always full"
+)
+
+
+@needs_full
+@pytest.mark.parametrize("option", [(), ("--json",), ("--help",)])
+def test_a_full_output(graph_file, option):
+    """Output that no space is left for is said in one sentence, with exit code 2."""
+    done = run_in_shell(">/dev/full", "inspect", graph_file, *option)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: cannot write the output: no space left on device\n",
+    )
+
+
+@needs_full
+@pytest.mark.parametrize(("file", "code"), [("chain.graph.json", 0), ("nothing", 2)])
+def test_a_full_log(graph_file, file, code):
+    """A log that no space is left for does not change the exit code."""
+    done = run_in_shell("2>/dev/full", "inspect", file)
+    assert done.returncode == code
+    assert done.stdout.startswith("chain_12: 12 ops") == (code == 0)
+
+
+@pytest.mark.parametrize("option", [(), ("--json",)])
+def test_a_closed_output(graph_file, option):
+    """With stdout closed the command does its work and prints nothing."""
+    done = run_in_shell(">&-", "inspect", graph_file, *option)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_closed_log(graph_file):
+    """With stderr closed an error still has its exit code."""
+    assert run_in_shell("2>&-", "inspect", "nothing").returncode == 2
+    assert run_in_shell(">&- 2>&-", "inspect", graph_file).returncode == 0
 
 
 def test_a_name_that_is_no_text(graph_file):

@@ -1,6 +1,7 @@
 """``mcmpart partition``: plans, options, bad input, interrupts."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -289,6 +290,7 @@ def test_bad_package(error, model, work, package_file, old, new, text):
         (("--together", "mm_0,relu_00"), "did you mean 'relu_0'?"),
         (("--apart", "mm_0,nothing like it"), "which the graph does not have"),
         (("--start", "nowhere"), "nowhere does not exist"),
+        (("-o", ""), "-o is empty: name the folder"),
         (("-o", "toy.onnx"), "toy.onnx is a file"),
         (("-o", "toy.onnx/plan"), "toy.onnx is a file"),
     ],
@@ -310,6 +312,46 @@ def test_a_folder_that_refuses(error, model, monkeypatch):
     assert "cannot write the plan into out/x: No space left on device" in error(
         "partition", model, "-o", "out/x"
     )
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_a_folder_in_the_place_of_a_file(error, model, monkeypatch, name):
+    """A folder where a file must go is refused before the search."""
+    Path("out", name).mkdir(parents=True)
+    monkeypatch.delattr("mcmpart.cli.partition.run")
+    assert f"cannot write the plan into out: out/{name} is a folder; remove it" in (
+        error("partition", model, "-o", "out")
+    )
+
+
+def test_the_folder_is_locked_until_the_plan_is_verified(cli, model, monkeypatch):
+    """No other run can write into the folder between writing and verifying."""
+    fcntl = pytest.importorskip("fcntl")
+    held = []
+
+    def look(folder):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held.append(folder)
+        finally:
+            os.close(handle)
+        return verify_plan(folder)
+
+    monkeypatch.setattr(sys.modules["mcmpart.verify"], "verify_plan", look)
+    assert cli("partition", model, *QUICK, "-o", "out").exit_code == 0
+    assert held == [Path("out")]
+
+
+def test_an_assumption_cannot_pass_for_a_line(cli, graph_file):
+    """A line break in an assumption of the model's file is shown as its escape."""
+    document = json.loads(graph_file.read_text())
+    document["assumptions"] = ["so\nverified: 9 rules"]
+    graph_file.write_text(json.dumps(document))
+    shown = cli("partition", graph_file, *QUICK).stdout
+    assert "  so\\nverified: 9 rules\n" in shown
+    assert "\nverified: 9" not in shown
 
 
 def test_an_option_is_answered_before_the_model_is_read(error, work):

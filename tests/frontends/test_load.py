@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,23 @@ def test_graph_file_is_known_by_content(model: Path, name: str) -> None:
     assert result.report.ops_of_kind == (("Relu", 1),)
 
 
+@pytest.mark.parametrize("change", ["bom", "late", "spaces", "all"])
+def test_graph_file_in_another_hand(model: Path, change: str) -> None:
+    """A byte order mark, spaces in front or "format" as last key change nothing."""
+    path = model.parent / "g.graph.json"
+    write_graph(load_graph(model), path)
+    document = json.loads(path.read_bytes())
+    if change in ("late", "all"):
+        document["name"] = "n" * 2000
+        document["format"] = document.pop("format")
+    text = json.dumps(document)
+    if change in ("spaces", "all"):
+        text = " " * 2000 + text
+    mark = codecs.BOM_UTF8 if change in ("bom", "all") else b""
+    path.write_bytes(mark + text.encode())
+    assert load_graph(path).op_name == ("relu_0",)
+
+
 def test_graph_file_takes_no_dims_or_costs(model: Path) -> None:
     """Sizes in a graph file are fixed: a flag that would do nothing is refused."""
     path = model.parent / "g.graph.json"
@@ -78,6 +97,8 @@ def test_unknown_kind_names_those_there_are(model: Path) -> None:
         (b"\x1c\x00\x00\x00TFL3" + bytes(40), "TensorFlow Lite"),
         (b'{"maxDevices": 4, "nodes": []}', "JSON, but no mcmpart graph"),
         (b"[1, 2]", "JSON, but no mcmpart graph"),
+        (b'{"nodes": [', "not a graph file"),
+        (b" " * 2000, "not a graph file"),
         (gzip.compress(b"{}", mtime=0)[:-6], "gzip"),
         (gzip.compress(b"\x08\x07\x3a\x00", mtime=0), "gzip file, but no graph file"),
         (b"\x08\x07\x3a\xff\xff\x03abc", "truncated"),

@@ -203,12 +203,12 @@ def test_numpy_integers_are_integers():
     assert type(graph.tensor_shape[0][0]) is int
 
 
-@pytest.mark.parametrize("seconds", [-1.0, math.nan, math.inf])
+@pytest.mark.parametrize("seconds", [-1.0, 1e10, math.nan, math.inf])
 def test_a_measured_time_is_finite(seconds):
     """A measured time that is negative or not finite is a fault."""
     builder = GraphBuilder("bad")
     builder.op(OpSpec("a", "A", seconds=seconds))
-    assert faults_of(builder) == (f"op 'a' has the time {seconds} s: give 0 or more",)
+    assert faults_of(builder) == (f"op 'a' has the time {seconds} s: give 0 to 1e+09",)
 
 
 def test_a_weight_is_no_tensor():
@@ -279,3 +279,29 @@ def test_names_are_unique_and_first_come_first_kept(names):
     assert len(set(keys)) == len(names)
     for name in set(names) - {""}:
         assert keys[names.index(name)] == name
+
+
+@pytest.mark.parametrize(
+    ("spec", "what"),
+    [
+        ({"flops": 2**55}, "7.21e+16 FLOPs"),
+        ({"bytes": 2**55}, "7.21e+16 bytes touched by ops"),
+    ],
+)
+def test_totals_stay_far_below_64_bits(spec, what):
+    """A graph whose sums could overflow is refused, with the total it has."""
+    builder = GraphBuilder("huge")
+    for i in range(2):
+        builder.op(OpSpec(f"op_{i}", "A", **spec))
+    builder.build()
+    builder.op(OpSpec("one_more", "A", **dict.fromkeys(spec, 1)))
+    (fault,) = faults_of(builder)
+    assert what in fault
+
+
+def test_a_shape_beyond_64_bits_is_refused():
+    """A shape of more elements than can be counted is a fault, not an overflow."""
+    builder = GraphBuilder("huge")
+    builder.host_tensor(TensorSpec("x", 8, "fp32", (2**40, 2**40)))
+    (fault,) = faults_of(builder)
+    assert "1.21e+24 elements of tensors" in fault

@@ -152,14 +152,14 @@ def test_the_hash_is_of_the_content():
 def graphs(draw):
     """Draw a random graph of up to 6 ops, declared in any order."""
     num_ops = draw(st.integers(0, 6))
-    sizes = st.integers(0, 2**63 - 1)
+    sizes = st.integers(0, 2**50)
     builder = GraphBuilder("random")
     builder.host_tensor(TensorSpec("h", draw(sizes)))
     builder.weight(TensorSpec("w", draw(sizes), "int8"))
     ops = []
     for i in range(num_ops):
         before = st.sampled_from(["h", *(f"t{j}" for j in range(i))])
-        seconds = st.none() | st.floats(0, allow_nan=False, allow_infinity=False)
+        seconds = st.none() | st.floats(0, 1e9)
         ops.append(
             OpSpec(
                 draw(st.text(max_size=3)) + str(i),

@@ -12,7 +12,7 @@ from mcmpart.evaluate import evaluate_many
 from mcmpart.graph.graph import Int32
 from mcmpart.problem import Problem
 
-MAX_PARTITIONS = 200_000
+MAX_PARTITIONS = 100_000
 """Most partitions that are looked at: a second or two."""
 
 TINY_OPS = 16

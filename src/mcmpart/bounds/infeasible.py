@@ -130,17 +130,18 @@ def _check_total_memory(problem: Problem) -> None:
         + arrays.item_host_bytes.sum()
         + arrays.output_bytes.sum()
     )
-    capacity = problem.package_arrays.memory_bytes
-    if weights + buffers <= int(capacity.sum()):
+    # Python's own integers: the memories of a package may add up beyond 64 bits.
+    capacity = [chip.memory_bytes for chip in problem.package.chips]
+    if weights + buffers <= sum(capacity):
         return
-    room = int(capacity.max())
+    room = max(capacity)
     fewest = -(-(weights + buffers) // room)
     raise InfeasibleError(
         "memory",
         f"no plan exists: the model needs at least {format_bytes(weights + buffers)} "
         f"({format_bytes(weights)} weights, {format_bytes(buffers)} input and output "
-        f"buffers) and the {capacity.size} chips have "
-        f"{format_bytes(int(capacity.sum()))} together; at {format_bytes(room)} a chip "
+        f"buffers) and the {len(capacity)} chips have "
+        f"{format_bytes(sum(capacity))} together; at {format_bytes(room)} a chip "
         f"it takes at least {fewest} chips",
     )
 

@@ -15,6 +15,30 @@ if TYPE_CHECKING:
     from mcmpart.search import TracePoint
 
 
+def printable(text: str) -> str:
+    r"""Return ``text`` on one line, each character that is no print as its escape.
+
+    A name or a sentence from a file can then neither steer a terminal nor pass for a
+    line of its own.
+
+    Examples
+    --------
+    >>> printable("a b\n\x1b[2J")
+    'a b\\n\\x1b[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode()
+        for sign in text
+    )
+
+
+def show(line: str = "") -> None:
+    """Print a line of the result, on stdout."""
+    typer.echo(printable(line))
+
+
 def print_json(value: Mapping[str, object]) -> None:
     """Print one strict JSON object, in ASCII so that any terminal takes it."""
     typer.echo(json.dumps(value, allow_nan=False, indent=1))
@@ -34,6 +58,7 @@ def print_table(
     aligned
         One letter per column: ``l`` for text, ``r`` for numbers.
     """
+    rows = [tuple(map(printable, row)) for row in rows]
     if sys.stdout.isatty():
         _print_rich(columns, rows, aligned)
     else:
@@ -44,7 +69,7 @@ def print_plain(
     columns: Sequence[str], rows: Sequence[Sequence[str]], aligned: str
 ) -> None:
     """Print what :func:`print_table` does where stdout is no terminal."""
-    lines = [columns, *rows]
+    lines = [columns, *(tuple(map(printable, row)) for row in rows)]
     widths = column_widths(lines)
     for line in lines:
         cells = [
@@ -61,9 +86,9 @@ def column_widths(lines: Sequence[Sequence[str]]) -> list[int]:
 
 def note(line: str) -> None:
     """Print a line of progress or of the log, on stderr."""
-    # That nobody reads the log any more is no reason to end a search.
-    with suppress(BrokenPipeError):
-        typer.echo(line, err=True)
+    # That the log is read or kept by nobody is no reason to end a search.
+    with suppress(OSError):
+        typer.echo(printable(line), err=True)
 
 
 class Progress:

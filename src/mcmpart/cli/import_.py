@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mcmpart.cli._console import print_json
+from mcmpart.cli._console import print_json, show
 from mcmpart.cli._options import (
     DimOption,
     FromOption,
@@ -61,8 +61,8 @@ def import_command(
         print_json({"file": str(output), "graph": graph, "report": report})
     else:
         for line in imported.report.lines():
-            typer.echo(line)
-        typer.echo(f"written to {output}")
+            show(line)
+        show(f"written to {output}")
 
 
 def _record(report: ImportReport) -> dict[str, object]:

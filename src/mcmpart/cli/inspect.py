@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import typer
-
-from mcmpart.cli._console import print_json, print_table
+from mcmpart.cli._console import print_json, print_table, show
 from mcmpart.cli._options import (
     DimOption,
     FromOption,
@@ -52,7 +50,7 @@ def inspect_command(
     else:
         _show(imported.graph)
         for line in imported.report.assumptions:
-            typer.echo(f"assumption: {line}")
+            show(f"assumption: {line}")
 
 
 def _facts(graph: Graph) -> dict[str, object]:
@@ -136,8 +134,8 @@ def _show(graph: Graph) -> None:
         counted(graph.num_tensors, "tensor"),
         counted(graph.num_weights, "weight"),
     )
-    typer.echo(f"{graph.name}: {', '.join(sizes)}")
-    typer.echo(
+    show(f"{graph.name}: {', '.join(sizes)}")
+    show(
         f"{format_count(int(graph.op_flops.sum()))} FLOPs, "
         f"{format_bytes(int(graph.op_bytes.sum()))} touched, "
         f"weights {format_bytes(int(graph.weight_bytes.sum()))}"
@@ -148,7 +146,7 @@ def _show(graph: Graph) -> None:
         (kind, f"{n}", format_count(flops), format_bytes(size), f"{100 * share:.1f} %")
         for kind, n, flops, size, share in _kinds(graph)
     ]
-    typer.echo()
+    show()
     print_table(("kind", "ops", "FLOPs", "touched", "share"), kinds, "lrrrr")
     _show_tensors(graph)
     _show_weights(graph)
@@ -172,7 +170,7 @@ def _show_tensors(graph: Graph) -> None:
                 "HOST" if producer == HOST else graph.op_name[producer],
             )
         )
-    typer.echo()
+    show()
     columns = ("largest tensors", "shape", "dtype", "size", "readers", "producer")
     print_table(columns, rows, "lllrrl")
 
@@ -191,7 +189,7 @@ def _show_weights(graph: Graph) -> None:
         )
         for w in _largest(graph.weight_bytes)
     ]
-    typer.echo()
+    show()
     print_table(("largest weights", "dtype", "size", "readers"), rows, "llrr")
 
 
@@ -200,8 +198,8 @@ def _show_points(graph: Graph, points: Sequence[int]) -> None:
 
     names = [graph.op_name[op] for op in points]
     verb = "is an articulation point" if len(names) == 1 else "are articulation points"
-    typer.echo()
-    typer.echo(
+    show()
+    show(
         f"{len(names)} of {counted(graph.num_ops, 'op')} {verb}"
         f"{': ' if names else ''}{shortened(names, SHOWN_POINTS)}"
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
+from contextlib import suppress
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -12,6 +14,7 @@ from typer.core import TyperGroup
 
 from mcmpart._version import __version__
 from mcmpart.cli import package
+from mcmpart.cli._console import note
 from mcmpart.cli.import_ import import_command
 from mcmpart.cli.inspect import inspect_command
 from mcmpart.cli.partition import partition_command
@@ -19,6 +22,9 @@ from mcmpart.cli.verify import verify_command
 from mcmpart.errors import McmpartError
 
 BAD_INPUT = 2
+OUTPUT_FAULTS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""What writing to a stream can end in; such an error names no file."""
+
 INTERRUPTED = 130
 READER_GONE = 141
 """What a shell gives a command that SIGPIPE ended, as in ``mcmpart inspect | head``."""
@@ -42,7 +48,6 @@ class _Commands(TyperGroup):
                 BAD_INPUT,
             )
         except BrokenPipeError:
-            _drop_output()
             raise typer.Exit(READER_GONE) from None
         except OSError as error:
             if error.filename is None:
@@ -76,10 +81,20 @@ app.add_typer(package.app, name="package")
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name that the terminal cannot show is escaped rather than an error.
         sys.stdout.reconfigure(errors="backslashreplace")
-    app()
+    try:
+        app()
+    except OSError as error:
+        if error.filename is not None or error.errno not in OUTPUT_FAULTS:
+            raise
+        reason = os.strerror(error.errno)
+        note(f"error: cannot write the output: {reason[:1].lower()}{reason[1:]}")
+        sys.exit(BAD_INPUT)
+    finally:
+        _drop_what_cannot_be_written()
 
 
 def _print_version(wanted: bool) -> None:
@@ -105,11 +120,25 @@ def _top(
 
 
 def _fail(sentence: str, exit_code: int) -> NoReturn:
-    typer.echo(f"error: {sentence}", err=True)
+    note(f"error: {sentence}")
     raise typer.Exit(exit_code)
 
 
-def _drop_output() -> None:
-    """Send what is left in the buffer nowhere, so that the exit is silent too."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+def _replace_closed_streams() -> None:
+    """Send nowhere what a stream that the caller closed would get (``>&-``)."""
+    # Without a stream Python has None in its place, whatever the types say.
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, io.TextIOWrapper(io.FileIO(os.devnull, "w")))
+
+
+def _drop_what_cannot_be_written() -> None:
+    """Empty the streams' buffers, if need be into nowhere: the exit code is settled."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            with suppress(OSError):
+                stream.flush()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mcmpart.cli._console import column_widths, print_json, print_plain
+from mcmpart.cli._console import column_widths, print_json, print_plain, show
 from mcmpart.cli._options import JsonOption
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def check_package(
     if as_json:
         print_json({"ok": True, "file": str(file), **_record(package)})
     else:
-        typer.echo(f"ok: {_summary(package)}")
+        show(f"ok: {_summary(package)}")
 
 
 def _record(package: Package) -> dict[str, object]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mcmpart.cli._console import log_on_stderr, print_json, print_table
+from mcmpart.cli._console import log_on_stderr, print_json, print_table, show
 from mcmpart.cli._job import SearchOptions, TaskOptions, run
 from mcmpart.cli._options import (
     METHODS,
@@ -125,7 +125,7 @@ def partition_command(
     ] = None,
     from_format: FromOption = None,
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--output",
             "-o",
@@ -155,7 +155,7 @@ def partition_command(
         start=start,
     )
     search = SearchOptions(method, time, evaluations, gap, seed, workers)
-    folder = _default_folder(model) if output is None else output
+    folder = _default_folder(model) if output is None else _typed_folder(output)
     _check_folder(folder)
     with _interruptible(), log_on_stderr():
         result = run(options, task, search)
@@ -175,8 +175,17 @@ def _default_folder(model: Path) -> Path:
     return Path(f"{stem or 'model'}.plan")
 
 
+def _typed_folder(text: str) -> Path:
+    # As a path, an empty text would be the current folder.
+    if not text:
+        raise InputError("-o is empty: name the folder for the plan, or leave it out")
+    return Path(text)
+
+
 def _check_folder(folder: Path) -> None:
     """Refuse a folder that cannot be written now, not after the search."""
+    from mcmpart.plan import GRAPH_FILE, PACKAGE_FILE, PLAN_FILE, TRACE_FILE
+
     there = folder
     while not there.exists() and there != there.parent:
         there = there.parent
@@ -185,6 +194,12 @@ def _check_folder(folder: Path) -> None:
             f"cannot write the plan into {folder}: {there} is a file; choose another "
             "folder with -o"
         )
+    for name in (PLAN_FILE, GRAPH_FILE, PACKAGE_FILE, TRACE_FILE):
+        if (folder / name).is_dir():
+            raise InputError(
+                f"cannot write the plan into {folder}: {folder / name} is a folder; "
+                "remove it or choose another folder with -o"
+            )
     try:
         tempfile.TemporaryFile(dir=there).close()
     except OSError as error:
@@ -205,13 +220,14 @@ def _interruptible() -> Iterator[None]:
 
 
 def _write(result: Result, folder: Path, options: ModelOptions) -> Plan:
-    from mcmpart.plan import ImportSettings, write_result
+    from mcmpart.plan import ImportSettings, folder_lock, write_files
     from mcmpart.verify import verify_plan
 
     settings = ImportSettings(options.dims, options.op_costs)
-    with _undisturbed():
-        write_result(result, folder, settings)
-    return verify_plan(folder)
+    # Another run into this folder waits, so what is verified is what was written.
+    with _undisturbed(), folder_lock(folder):
+        write_files(result, folder, settings)
+        return verify_plan(folder)
 
 
 @contextmanager
@@ -230,17 +246,17 @@ def _show(result: Result, plan: Plan, folder: Path) -> None:
 
     print_table(COLUMNS, table_rows(result), "r" * len(COLUMNS))
     for line in (*summary_lines(result), _stop_reason(result)):
-        typer.echo(line)
+        show(line)
     for noun, sentences in (
         ("assumption", plan.assumptions),
         ("warning", plan.warnings),
     ):
         if sentences:
-            typer.echo(f"{counted(len(sentences), noun)}:")
+            show(f"{counted(len(sentences), noun)}:")
             for sentence in sentences:
-                typer.echo(f"  {sentence}")
-    typer.echo(checked(plan))
-    typer.echo(f"written to {folder}{os.sep}")
+                show(f"  {sentence}")
+    show(checked(plan))
+    show(f"written to {folder}{os.sep}")
 
 
 def _stop_reason(result: Result) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mcmpart.cli._console import print_json
+from mcmpart.cli._console import print_json, show
 from mcmpart.cli._options import JsonOption
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ def verify_command(
     elif found:
         from mcmpart.frontends.report import counted
 
-        typer.echo(f"the plan does not hold: {counted(len(found), 'difference')}")
+        show(f"the plan does not hold: {counted(len(found), 'difference')}")
         for difference in found:
-            typer.echo(f"  {difference}")
+            show(f"  {difference}")
     else:
-        typer.echo(checked(document))
+        show(checked(document))
         if model is not None:
-            typer.echo(f"{model} is the model that the plan was made for")
+            show(f"{model} is the model that the plan was made for")
     if found:
         raise typer.Exit(1)
 

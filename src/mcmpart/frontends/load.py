@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from mcmpart._files import parse_json, read_bytes
 from mcmpart.errors import InputError
 from mcmpart.frontends.report import ImportReport
 from mcmpart.graph import Graph, read_graph
@@ -92,9 +95,15 @@ def _load_onnx(path: Path, options: ImportOptions) -> ImportResult:
     # onnx takes a moment to import, and graph files do without it.
     from mcmpart.frontends.onnx import import_onnx
 
-    graph, report = import_onnx(
-        path, dims=options.dims, op_costs=options.op_costs, strict=options.strict
-    )
+    try:
+        graph, report = import_onnx(
+            path, dims=options.dims, op_costs=options.op_costs, strict=options.strict
+        )
+    except RecursionError as error:
+        raise InputError(
+            f"{path} nests too deeply: export it with fewer bodies and functions "
+            "inside each other"
+        ) from error
     return ImportResult(graph, report)
 
 
@@ -136,7 +145,7 @@ def _check_file(path: Path) -> bytes:
                 head = packed.read(_HEAD_BYTES)
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist: check the model's name") from error
-    except EOFError as error:
+    except (EOFError, zlib.error) as error:
         raise InputError(
             f"{path} is not a whole gzip file: write or copy it again"
         ) from error
@@ -155,18 +164,24 @@ def _check_file(path: Path) -> bytes:
 
 def _kind_of(path: Path) -> str:
     head = _check_file(path)
-    text = head.lstrip()
-    if text[:1] in (b"{", b"["):
-        if b'"mcmpart.graph"' in head:
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    if text[:1] in (b"{", b"[", b""):
+        if b'"mcmpart.graph"' in head or _is_graph(path):
             return "graph"
         raise InputError(
-            f'{path} is JSON, but no mcmpart graph (its first key is not "format": '
+            f'{path} is JSON, but no mcmpart graph (it has no "format": '
             f'"mcmpart.graph"): {_SUPPORTED}'
         )
     other = _other_kind(head) or _packed(path)
     if other:
         raise InputError(f"{path} is {other}: {_SUPPORTED}")
     return "onnx"
+
+
+def _is_graph(path: Path) -> bool:
+    """Return whether the JSON says it is a graph, wherever its keys stand."""
+    document = parse_json(read_bytes(path, "graph file"), path, "graph file")
+    return isinstance(document, dict) and document.get("format") == "mcmpart.graph"
 
 
 def _packed(path: Path) -> str:

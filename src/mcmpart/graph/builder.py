@@ -13,6 +13,11 @@ from mcmpart.graph.graph import HOST, Graph, Int32, Source
 from mcmpart.graph.order import cycle_in, kahn_order
 
 INT64_MAX = 2**63 - 1
+MAX_TOTAL = 2**56
+"""Most bytes, and most FLOPs, of a whole graph: sums over chips stay far below 2^63."""
+
+MAX_SECONDS = 1e9
+"""Longest measured time of an op: sums stay finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ class GraphBuilder:
             With every fault: a tensor written twice or never, a name used twice, a
             cycle, a negative or non-finite number, an unknown output or group member.
         """
-        faults = self._faults()
+        faults = self._faults() or self._total_faults()
         if faults:
             raise GraphError(self.name, faults)
         producer = {
@@ -167,6 +172,25 @@ class GraphBuilder:
             if name not in seen_ops
         )
         return faults
+
+    def _total_faults(self) -> list[str]:
+        """Return which totals are too large to be summed over chips exactly."""
+        writes = [tensor for op in self._ops for tensor in op.writes]
+        sized = [*self._host, *self._weights, *writes]
+        totals = {
+            "bytes of tensors and weights": sum(tensor.bytes for tensor in sized),
+            "elements of tensors": sum(
+                math.prod(tensor.shape) for tensor in sized if tensor.shape
+            ),
+            "bytes touched by ops": sum(op.bytes for op in self._ops),
+            "FLOPs": sum(op.flops for op in self._ops),
+        }
+        return [
+            f"the graph has {total:.3g} {what}, more than the {MAX_TOTAL:.3g} that a "
+            "plan can count: check its dimensions"
+            for what, total in totals.items()
+            if total > MAX_TOTAL
+        ]
 
     def _assemble(self, ops: Sequence[OpSpec]) -> Graph:
         tensors = [(HOST, tensor) for tensor in self._host]
@@ -280,8 +304,10 @@ def _number_faults(op: OpSpec) -> list[str]:
         )
     for tensor in op.writes:
         faults.extend(_tensor_faults(tensor))
-    if op.seconds is not None and not (math.isfinite(op.seconds) and op.seconds >= 0):
-        faults.append(f"op {op.name!r} has the time {op.seconds} s: give 0 or more")
+    if op.seconds is not None and not 0 <= op.seconds <= MAX_SECONDS:
+        faults.append(
+            f"op {op.name!r} has the time {op.seconds} s: give 0 to {MAX_SECONDS:g}"
+        )
     return faults
 
 

@@ -15,6 +15,10 @@ LongEdges = Literal["forbid", "relay", "direct"]
 Io = Literal["serial", "overlap"]
 PartT = TypeVar("PartT")
 
+SMALLEST_RATE = 1e-3
+LARGEST = 1e30
+"""Limits of what a package may say: times and energies stay finite when summed."""
+
 MAX_CHIPS: Final = 64
 """The solver keeps the chips an op may take as the bits of one 64-bit word."""
 
@@ -250,6 +254,11 @@ def _check_numbers(
             raise InputError(f"{field} is {value!r}: give a finite number, 0 or more")
         if field in positive and value == 0:
             raise InputError(f"{field} is {value!r}: give a number above 0")
+        if (field in positive and value < SMALLEST_RATE) or value > LARGEST:
+            raise InputError(
+                f"{field} is {value!r}, which no hardware has: give a number from "
+                f"{SMALLEST_RATE:g} to {LARGEST:g}"
+            )
         # Equal packages must hash alike, and JSON tells 1 from 1.0 and 0.0 from -0.0.
         object.__setattr__(record, field, abs(float(value)))
 
@@ -275,6 +284,11 @@ def _check_peaks(peaks: Sequence[tuple[str, float]]) -> None:
             raise InputError(
                 f"peak_ops_per_s of {dtype} is {peak!r}: give a finite number above 0, "
                 "or leave the dtype out"
+            )
+        if not SMALLEST_RATE <= peak <= LARGEST:
+            raise InputError(
+                f"peak_ops_per_s of {dtype} is {peak!r}, which no hardware has: give a "
+                f"number from {SMALLEST_RATE:g} to {LARGEST:g}"
             )
 
 

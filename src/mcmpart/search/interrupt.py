@@ -32,7 +32,6 @@ def noted_interrupts() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or _noting.is_set():
         yield
         return
-    _pressed.clear()
     _noting.set()
 
     def note(signum: int, frame: FrameType | None) -> None:
@@ -46,3 +45,4 @@ def noted_interrupts() -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, before)
         _noting.clear()
+        _pressed.clear()

@@ -20,8 +20,8 @@ TARGETS = (0.95, 0.9, 0.98, 0.85)
 
 HOT = 3e-2
 COLD = 1e-5
-BLOCKS_PER_CALL = 100_000
-"""Blocks a chain looks at between two looks at the clock: some 40 ms."""
+USES_PER_CALL = 300_000
+"""Tensor uses a chain meets between two looks at the clock: some 40 ms."""
 
 CALLS_PER_ROUND = 8
 """Calls over which a chain cools from HOT to COLD before it starts again."""
@@ -102,6 +102,10 @@ class _Chain:
         self._problem = setting.problem
         self._state = new_state(setting.seed, stream)
         self._round = stream
+        blocks = setting.problem.blocks
+        uses = blocks.arrays.read.size + blocks.arrays.write.size
+        per_block = 1 + uses / max(blocks.num_blocks, 1)
+        self._blocks_per_call = max(int(USES_PER_CALL / per_block), 1_000)
         self._call = 0
 
     def run(self, best: Int32, best_s: float) -> Int32:
@@ -116,7 +120,7 @@ class _Chain:
         found = np.empty_like(best)
         anneal_moves(
             self._placement,
-            BLOCKS_PER_CALL,
+            self._blocks_per_call,
             self._target_s,
             hot,
             hot * fall,

@@ -15,8 +15,8 @@ from mcmpart.search._orders import OrderArrays, keyed_order, order_arrays
 from mcmpart.search._segments import cut_points, place, slice_rows
 from mcmpart.search.method import Evaluations, Setting, no_rows
 
-SEGMENTS_PER_CALL = 200_000
-"""Segments costed between two looks at the clock: some 20 ms."""
+USES_PER_CALL = 400_000
+"""Tensor uses met between two looks at the clock: some 20 ms."""
 
 CHUNK_S = 0.05
 """A proposal ends after this time even if no order has improved."""
@@ -54,6 +54,10 @@ class Slice:
         self._best_s = np.inf
         self.num_orders = 0
         self._max_orders = max_orders
+        arrays = setting.problem.blocks.arrays
+        uses = arrays.read.size + arrays.write.size + arrays.item.size
+        per_block = 1 + uses / max(setting.problem.blocks.num_blocks, 1)
+        self._segments_per_call = max(int(USES_PER_CALL / per_block), 1)
 
     def propose(self) -> Int32:
         """Return the best cut of the next order that improves, or none in 50 ms."""
@@ -146,7 +150,7 @@ class Slice:
                 return None
             start = slice_rows(
                 start,
-                SEGMENTS_PER_CALL,
+                self._segments_per_call,
                 cutoff_s,
                 count_peak,
                 not (problem.package_arrays.no_skip or problem.user.all_chips),

@@ -81,11 +81,64 @@ def test_missing_and_short_files_are_assumptions(tmp_path: Path) -> None:
     assert said(read(short).graph.assumptions, "too short", "short.bin (weight w)")
 
 
+def test_link_to_itself_is_an_error(tmp_path: Path) -> None:
+    """A symbolic link that never ends at a file is refused by name."""
+    (tmp_path / "loop.bin").symlink_to("loop.bin")
+    path = matmul(tmp_path, external("w", [4, 6], location="loop.bin"))
+    with pytest.raises(InputError, match=r"'w' lies in 'loop\.bin'.*back to itself"):
+        read(path)
+
+
+def test_unusable_name_is_an_error(tmp_path: Path) -> None:
+    """A name longer than a file system allows is one sentence."""
+    path = matmul(tmp_path, external("w", [4, 6], location="w" * 300))
+    with pytest.raises(InputError, match=r"cannot read 'www.*where the weight 'w' lie"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    "entries", [{"offset": 1 << 40}, {"offset": 1}, {"length": 200}, {"length": 95}]
+)
+def test_extent_that_does_not_fit_is_an_assumption(
+    tmp_path: Path, entries: dict[str, int]
+) -> None:
+    """Data beyond the end of the file, or too few for the shape, are named."""
+    (tmp_path / "w.bin").write_bytes(bytes(96))
+    result = read(matmul(tmp_path, external("w", [4, 6], location="w.bin", **entries)))
+    assert said(result.graph.assumptions, "too short", "w.bin (weight w)")
+    assert list(result.graph.weight_bytes) == [96]
+
+
+def test_short_inline_data_is_an_assumption(tmp_path: Path) -> None:
+    """A weight of 20,000 bytes that holds 100 is planned from its shape, and named."""
+    w = TensorProto(name="w", data_type=1, dims=[50, 100], raw_data=bytes(100))
+    result = read(matmul(tmp_path, w))
+    assert said(result.graph.assumptions, "fewer bytes than its shape", ": w")
+    assert list(result.graph.weight_bytes) == [20_000]
+
+
+@pytest.mark.parametrize("through", ["s", "t"])
+def test_shape_in_a_missing_file_names_the_file(tmp_path: Path, through: str) -> None:
+    """A Reshape whose integers are gone, read directly or cast, asks for the file."""
+    shape = external("s", [2], TensorProto.INT32, location="gone.bin")
+    if through == "s":
+        shape.data_type = INT64
+    nodes = [
+        node("Cast", ["s"], ["t"], to=INT64),
+        node("Reshape", ["x", through], ["y"]),
+    ]
+    path = save(tmp_path, nodes, [value("x", [2, 6])], ["y"], weights=[shape])
+    with pytest.raises(InputError, match=r"missing.*gone\.bin \(weight s\)") as raised:
+        read(path)
+    assert "--dim" not in str(raised.value)
+
+
 def test_bad_offset_is_an_error(tmp_path: Path) -> None:
     """An offset that is no number is the file's fault, not a traceback."""
-    w = external("w", [4, 6], location="w.bin", offset="seven")
-    with pytest.raises(InputError, match="'w' has an offset or a length"):
-        read(matmul(tmp_path, w))
+    for offset in ("seven", "-1"):
+        w = external("w", [4, 6], location="w.bin", offset=offset)
+        with pytest.raises(InputError, match="'w' has an offset or a length"):
+            read(matmul(tmp_path, w))
 
 
 def test_small_external_shape_is_read(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, NodeProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from mcmpart.frontends.onnx.initializers import SMALL_BYTES, Initializers
+from mcmpart.frontends.onnx.initializers import SMALL_BYTES, Initializers, sparse_shape
 from mcmpart.frontends.onnx.scope import Node
 from mcmpart.frontends.onnx.values import Value
 from mcmpart.frontends.op_costs import is_random
@@ -36,11 +36,12 @@ def constant_node(initializers: Initializers, node: Node) -> Value | None:
             return initializers.value(attribute.t, name)
         if attribute.type == AttributeProto.SPARSE_TENSOR:
             sparse = attribute.sparse_tensor
-            return Value(sparse.values.data_type, tuple(sparse.dims), weight=name)
+            shape = sparse_shape(sparse, name)
+            return Value(sparse.values.data_type, shape, weight=name)
         if attribute.type in (AttributeProto.STRING, AttributeProto.STRINGS):
             many = attribute.type == AttributeProto.STRINGS
-            shape = (len(attribute.strings),) if many else ()
-            return Value(TensorProto.STRING, shape, weight=name)
+            length = (len(attribute.strings),) if many else ()
+            return Value(TensorProto.STRING, length, weight=name)
         dtype = _LITERALS.get(attribute.type)
         if dtype is not None:
             array = np.asarray(helper.get_attribute_value(attribute), dtype)

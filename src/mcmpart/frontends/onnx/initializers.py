@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import GraphProto, TensorProto, numpy_helper
+from onnx import GraphProto, SparseTensorProto, TensorProto, numpy_helper
 
 from mcmpart.errors import InputError
 from mcmpart.frontends.onnx.values import DTYPE_OF_ELEM, Value
@@ -23,6 +24,10 @@ _MISSING = (
     "external data is missing or too short, so the model is planned from shapes alone; "
     "export will need it"
 )
+_SHORT = (
+    "a weight holds fewer bytes than its shape says, so it is planned from its shape "
+    "alone; export will need them"
+)
 
 
 @dataclass(slots=True)
@@ -31,11 +36,19 @@ class Initializers:
 
     Weights are never loaded: only integers of at most ``SMALL_BYTES`` are (shapes and
     axes), external ones included.
+
+    Attributes
+    ----------
+    stored_bytes
+        Bytes in the file of each sparse weight.
+    unread
+        External file of each small integer tensor whose data it does not hold.
     """
 
     folder: Path
     assumptions: Sentences
     stored_bytes: dict[str, int] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
     _paths: dict[str, Path] = field(default_factory=dict)
 
     def values(
@@ -49,7 +62,7 @@ class Initializers:
             # Stored as its non-zero values and their positions.
             stored = [_type(sparse.values, name), _type(sparse.indices, name)]
             self.stored_bytes[prefix + name] = sum(part.bytes for part in stored)
-            shape = tuple(sparse.dims)
+            shape = sparse_shape(sparse, prefix + name)
             yield name, Value(sparse.values.data_type, shape, weight=prefix + name)
 
     def value(self, tensor: TensorProto, weight: str) -> Value:
@@ -61,6 +74,9 @@ class Initializers:
             const = self._external(tensor, weight, kind, small)
         elif small:
             const = _array(tensor, weight)
+        elif 0 < len(tensor.raw_data) < kind.bytes:
+            # Without any data it may be one of the large weights that were left out.
+            self.assumptions.add(_SHORT, weight)
         return Value(tensor.data_type, kind.shape, const=const, weight=weight)
 
     def _external(
@@ -69,25 +85,25 @@ class Initializers:
         entries = {entry.key: entry.value for entry in tensor.external_data}
         location = entries.get("location", "")
         path = self._path(location, name)
+        offset, length = _extent(entries, name, kind.bytes)
+        wanted = small and kind.dtype.startswith(("int", "uint", "bool"))
         try:
-            offset = int(entries.get("offset", 0))
-            length = int(entries.get("length", kind.bytes))
-        except ValueError as error:
+            size = path.stat().st_size if path.is_file() else -1
+            if size < offset + length or length < kind.bytes:
+                self.assumptions.add(_MISSING, f"{location} (weight {name})")
+                if wanted:
+                    self.unread[name] = location
+                return None
+            if not wanted or length != kind.bytes:
+                return None
+            with path.open("rb") as file:
+                file.seek(offset)
+                raw = file.read(length)
+        except OSError as error:
             raise InputError(
-                f"the weight {name!r} has an offset or a length that is no whole "
-                f"number ({entries}): export the model again"
+                f"cannot read {location!r:.200}, where the weight {name!r} lies: "
+                f"{error.strerror}; check the file"
             ) from error
-        size = path.stat().st_size if path.is_file() else -1
-        if size < offset + length:
-            self.assumptions.add(_MISSING, f"{location} (weight {name})")
-            return None
-        if not small or not kind.dtype.startswith(("int", "uint", "bool")):
-            return None
-        if length != kind.bytes or offset < 0:
-            return None
-        with path.open("rb") as file:
-            file.seek(offset)
-            raw = file.read(length)
         inline = TensorProto(dims=tensor.dims, data_type=tensor.data_type, raw_data=raw)
         return _array(inline, name)
 
@@ -95,7 +111,7 @@ class Initializers:
         path = self._paths.get(location)
         if path is None:
             root = self.folder.resolve()
-            path = (root / location.replace("\0", "")).resolve()
+            path = _resolved(root / location.replace("\0", ""), location, name)
             if not location or "\0" in location or not path.is_relative_to(root):
                 raise InputError(
                     f"the weight {name!r} lies in {location!r}, which leads out of "
@@ -104,6 +120,51 @@ class Initializers:
                 )
             self._paths[location] = path
         return path
+
+
+def sparse_shape(sparse: SparseTensorProto, name: str) -> tuple[int, ...]:
+    """Return the dense shape of a sparse tensor.
+
+    Raises
+    ------
+    InputError
+        A dimension is negative.
+    """
+    if any(size < 0 for size in sparse.dims):
+        raise InputError(
+            f"the sparse weight {name!r} has shape {list(sparse.dims)}: no tensor has "
+            "a negative dimension; export the model again"
+        )
+    return tuple(sparse.dims)
+
+
+def _resolved(path: Path, location: str, name: str) -> Path:
+    try:
+        resolved = path.resolve()
+        loops = os.path.islink(resolved)
+    except RuntimeError:
+        # Before Python 3.13; later ones leave the link in the path.
+        loops = True
+    if loops:
+        raise InputError(
+            f"the weight {name!r} lies in {location!r}, a symbolic link that leads "
+            "back to itself: put the data file in its place"
+        )
+    return resolved
+
+
+def _extent(entries: Mapping[str, str], name: str, size: int) -> tuple[int, int]:
+    """Return offset and length of external data."""
+    try:
+        offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))
+    except ValueError:
+        offset = length = -1
+    if offset < 0 or length < 0:
+        raise InputError(
+            f"the weight {name!r} has an offset or a length that is no whole "
+            f"number ({entries}): export the model again"
+        )
+    return offset, length
 
 
 def _type(tensor: TensorProto, name: str) -> TensorType:

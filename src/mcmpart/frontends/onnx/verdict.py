@@ -14,12 +14,10 @@ def check_resolved(context: Context) -> None:
     """Refuse a model with shapes that could not be found, naming each first op."""
     if not context.unresolved:
         return
-    first = context.unresolved[0].output
     raise InputError(
         f"{counted(len(context.unresolved), 'shape')} could not be found: "
-        f"{shortened([_sentence(u) for u in context.unresolved], 8)}; set their "
-        f"dimensions (--dim {first}.0=N --dim {first}.1=N and so on), or write the "
-        "shapes into the model's value_info"
+        f"{shortened([_sentence(u) for u in context.unresolved], 8)}; "
+        f"{_remedy(context)}"
     )
 
 
@@ -75,6 +73,21 @@ def kind_keys(costs: Mapping[str, int]) -> dict[str, int]:
         domain, _, kind = name.rpartition("::")
         keys[kind if domain in ("", "ai.onnx") else name] = flops
     return keys
+
+
+def _remedy(context: Context) -> str:
+    unread = context.initializers.unread
+    if unread:
+        places = [f"{file} (weight {name})" for name, file in unread.items()]
+        return (
+            "external data that shapes are made of is missing or too short: put the "
+            f"whole file next to the model: {shortened(places)}"
+        )
+    first = context.unresolved[0].output
+    return (
+        f"set their dimensions (--dim {first}.0=N --dim {first}.1=N and so on), or "
+        "write the shapes into the model's value_info"
+    )
 
 
 def _sentence(unresolved: Unresolved) -> str:
