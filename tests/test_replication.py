@@ -122,3 +122,9 @@ def test_an_interrupt_keeps_the_best_plan(masked, monkeypatch):
     assert choice.problem is masked
     assert choice.interrupted is first
     assert choice.interrupted.stopped_by == "interrupt"
+
+
+def test_a_large_problem_stays_as_it_is(masked, monkeypatch):
+    """Beyond MOST_OPS no other threshold is tried."""
+    monkeypatch.setattr(replication, "MOST_OPS", masked.graph.num_ops - 1)
+    assert choose_replicas(masked, 0.5).problem is masked

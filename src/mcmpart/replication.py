@@ -26,6 +26,9 @@ from mcmpart.search import (
 THRESHOLDS = (0.02, 0.1)
 """Shares of the graph's cost that are tried beside the default one."""
 
+MOST_OPS = 1_000
+"""In a larger graph one launch overhead is below the default threshold anyway."""
+
 TRIAL_SHARE = 0.2
 """Share of the search's time that goes into the trials, all together."""
 
@@ -42,10 +45,14 @@ def choose_replicas(problem: Problem, time_s: float) -> Choice:
 
     Under the triangle rule one cheap op that all layers read chains them to two chips
     unless it is replicated. In a small graph a single launch overhead may be more than
-    the default threshold, so larger ones are tried by short searches. A problem whose
-    threshold was given, or without the triangle rule, is returned as it is.
+    the default threshold, so larger ones are tried by short searches. A large problem,
+    one whose threshold was given and one without the triangle rule stay as they are.
     """
-    if problem.replica_threshold is not None or not problem.package_arrays.triangle:
+    if (
+        problem.replica_threshold is not None
+        or not problem.package_arrays.triangle
+        or problem.graph.num_ops > MOST_OPS
+    ):
         return Choice(problem)
     variants = {problem.graph.op_replicable.tobytes(): problem}
     for threshold in THRESHOLDS:
