@@ -12,11 +12,13 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from mcmpart.errors import InputError
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def write_atomic(path: Path, data: bytes) -> None:
@@ -131,6 +133,33 @@ def parse_json(data: bytes, path: Path, what: str) -> Any:  # noqa: ANN401 (JSON
         ) from error
     except ValueError as error:
         raise InputError(f"{path} is not a {what}: {error}") from error
+
+
+def read_document(
+    path: Path, what: str, form: str, version: int, model: type[ModelT]
+) -> ModelT:
+    """Return the JSON file ``path`` as a ``model``: of this format, of this version.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, is of another format or version, or is not what ``model``
+        says: an unknown key, a missing one, a number that is not finite.
+    """
+    document = parse_json(read_bytes(path, what), path, what)
+    if not isinstance(document, dict) or document.get("format") != form:
+        raise InputError(f'{path} is not a {what}: its "format" must be "{form}"')
+    found = document.get("version")
+    # To Python true and 1.0 are equal to 1; to a reader of the format they are not.
+    if type(found) is not int or found != version:
+        raise InputError(
+            f"{path} is a {what} of version {found!r:.60}, and this mcmpart reads "
+            f"version {version}: make it again with this version"
+        )
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        raise InputError(validation_sentence(error, path, what, model)) from error
 
 
 def dump_json(value: object, *, indent: int | None = None) -> bytes:

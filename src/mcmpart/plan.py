@@ -11,15 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from mcmpart._files import (
-    dump_json,
-    parse_json,
-    read_bytes,
-    validation_sentence,
-    write_atomic,
-)
+from mcmpart._files import dump_json, read_document, write_atomic
 from mcmpart._version import __version__
 from mcmpart.errors import InputError
 from mcmpart.graph.file import content_hash, write_graph
@@ -267,21 +261,7 @@ def read_plan(path: Path) -> Plan:
     """
     if path.is_dir():
         path = path / PLAN_FILE
-    document = parse_json(read_bytes(path, "plan"), path, "plan")
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InputError(f'{path} is not a plan: its "format" must be "{FORMAT}"')
-    version = document.get("version")
-    # To Python true and 1.0 are equal to 1; to a reader of the format they are not.
-    if type(version) is not int or version != VERSION:
-        raise InputError(
-            f"{path} is a plan of version {version!r:.60}, and this mcmpart reads "
-            f"version {VERSION}: make it again with this version"
-        )
-    try:
-        return Plan.model_validate(document)
-    except ValidationError as error:
-        sentence = validation_sentence(error, path, "plan", Plan)
-        raise InputError(sentence) from error
+    return read_document(path, "plan", FORMAT, VERSION, Plan)
 
 
 def _search_info(result: Result, imported: ImportSettings) -> SearchInfo:

@@ -6,16 +6,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from mcmpart._files import (
-    dump_json,
-    parse_json,
-    read_bytes,
-    sha256_of,
-    validation_sentence,
-    write_atomic,
-)
+from mcmpart._files import dump_json, read_document, sha256_of, write_atomic
 from mcmpart.errors import GraphError, InputError
 from mcmpart.graph.builder import GraphBuilder, OpSpec, TensorSpec
 from mcmpart.graph.graph import HOST, Graph, Source
@@ -114,22 +107,7 @@ def read_graph(path: Path) -> Graph:
     GraphError
         The graph itself has faults.
     """
-    document = parse_json(read_bytes(path, "graph file"), path, "graph file")
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InputError(f'{path} is not a graph file: its "format" must be "{FORMAT}"')
-    version = document.get("version")
-    # To Python true and 1.0 are equal to 1; to a reader of the format they are not.
-    if type(version) is not int or version != VERSION:
-        raise InputError(
-            f"{path} is a graph file of version {version!r:.60}, and this "
-            f"mcmpart reads version {VERSION}: write it again with this version"
-        )
-    try:
-        model = _GraphModel.model_validate(document)
-    except ValidationError as error:
-        raise InputError(
-            validation_sentence(error, path, "graph file", _GraphModel)
-        ) from error
+    model = read_document(path, "graph file", FORMAT, VERSION, _GraphModel)
     _check_lengths(model, path)
     try:
         return _build(model)
