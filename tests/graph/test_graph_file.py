@@ -196,7 +196,7 @@ def test_another_format_or_version_is_refused(tmp_path, document):
     )
     assert "must be" in refused(tmp_path, document | {"format": "mcmpart.plan"})
     assert refused(tmp_path, document | {"version": 2}) == (
-        "FILE is a graph file of version 2, and this mcmpart reads version 1: write it "
+        "FILE is a graph file of version 2, and this mcmpart reads version 1: make it "
         "again with this version"
     )
     for version in (True, 1.0, "1", None):
