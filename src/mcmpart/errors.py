@@ -35,16 +35,6 @@ class GraphError(InputError):
         super().__init__(f"graph {name!r} is not valid: {shown}{tail}")
 
 
-class MissingExtraError(InputError):
-    """An optional library that the chosen command needs is not installed."""
-
-    def __init__(self, library: str, extra: str, purpose: str) -> None:
-        super().__init__(
-            f"{purpose} needs {library}, which is not installed: "
-            f"pip install 'mcmpart[{extra}]'"
-        )
-
-
 class InfeasibleError(McmpartError):
     """No valid partition exists (exit code 1).
 
@@ -71,7 +61,3 @@ class VerificationError(McmpartError):
     """A plan whose rules or metrics do not hold when recomputed (exit code 1)."""
 
     exit_code = 1
-
-
-class AssumptionWarning(UserWarning):
-    """Something mcmpart had to assume; also listed in the plan."""

@@ -21,7 +21,6 @@ LIVE, PEAK, PIN, NUM_IN, NUM_OUT = range(6, 11)
 NUM_TOTALS = 11
 NO_PIN = -1
 PIN_CLASH = -2
-NO_PARENT = -1
 EMPTY = -2
 """Parent mark of a chip that is left empty."""
 

@@ -62,7 +62,7 @@ class Auto:
         """Hand what was found to every stage that is still to come."""
         if evaluations.chip_of.shape[0] == 0:
             return
-        cost = np.where(evaluations.valid, evaluations.bottleneck_s, np.inf)
+        cost = evaluations.valid_s
         row = int(cost.argmin())
         if cost[row] < self._best_s:
             self._best_s = float(cost[row])

@@ -68,7 +68,7 @@ class Local:
         if rows.shape[0] == 0:
             return
         whole = (blocks.expand(blocks.contract(rows)) == rows).all(axis=1)
-        cost = np.where(evaluations.valid & whole, evaluations.bottleneck_s, np.inf)
+        cost = np.where(whole, evaluations.valid_s, np.inf)
         row = int(cost.argmin())
         if cost[row] < self._best_s:
             self._best_s = float(cost[row])

@@ -37,6 +37,11 @@ class Evaluations:
     bottleneck_s: Float64
     valid: Bool
 
+    @property
+    def valid_s(self) -> Float64:
+        """Bottleneck of each valid row, infinite for the others, ``[B] float64``."""
+        return np.where(self.valid, self.bottleneck_s, np.inf)
+
 
 class Evaluator(Protocol):
     """Judges partitions ``[B, V] int32`` of one problem."""
@@ -257,7 +262,7 @@ def _keep_best(
     started: float,
 ) -> None:
     record.evaluations += found.chip_of.shape[0]
-    cost = np.where(found.valid, found.bottleneck_s, np.inf)
+    cost = found.valid_s
     row = int(cost.argmin())
     if cost[row] < record.bottleneck_s:
         record.best = found.chip_of[row].copy()

@@ -76,11 +76,7 @@ class Slice:
 
     def observe(self, evaluations: Evaluations) -> None:
         """Search only below the best valid value from here on."""
-        for cost, valid in zip(
-            evaluations.bottleneck_s, evaluations.valid, strict=True
-        ):
-            if valid:
-                self._best_s = min(self._best_s, float(cost))
+        self._best_s = min(self._best_s, float(evaluations.valid_s.min(initial=np.inf)))
 
     def _next_order(self) -> Int32:
         arrays = self._problem.blocks.arrays
