@@ -17,7 +17,7 @@ from mcmpart.errors import InputError
 if TYPE_CHECKING:
     from mcmpart.frontends.load import ImportResult
 
-FORMATS = ("onnx", "graph")
+FORMATS = ("onnx", "graph", "dnn-partitioning", "pipedream")
 """The keys of ``frontends.load.FRONTENDS``, which takes too long to import for help."""
 
 METHODS = ("auto", "greedy", "slice", "local")
@@ -26,7 +26,9 @@ METHODS = ("auto", "greedy", "slice", "local")
 ModelArgument = Annotated[
     Path,
     typer.Argument(
-        metavar="MODEL", help="An ONNX model (.onnx) or a graph (.graph.json[.gz])."
+        metavar="MODEL",
+        help="An ONNX model (.onnx), a graph (.graph.json[.gz]), a dnn-partitioning "
+        "graph (.json) or a PipeDream graph (graph.txt).",
     ),
 ]
 DimOption = Annotated[

@@ -13,11 +13,16 @@ from typing import TypeAlias
 
 from mcmpart._files import parse_json, read_bytes
 from mcmpart.errors import InputError
+from mcmpart.frontends.msr import import_msr, is_msr
+from mcmpart.frontends.pipedream import import_pipedream, is_pipedream
 from mcmpart.frontends.report import ImportReport
 from mcmpart.graph import Graph, read_graph
 
 _HEAD_BYTES = 1024
-_SUPPORTED = "mcmpart reads ONNX models (.onnx) and its own graphs (.graph.json[.gz])"
+_SUPPORTED = (
+    "mcmpart reads ONNX models (.onnx), its own graphs (.graph.json[.gz]), "
+    "dnn-partitioning graphs (.json) and PipeDream graphs (graph.txt)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +113,7 @@ def _load_onnx(path: Path, options: ImportOptions) -> ImportResult:
 
 
 def _load_graph_file(path: Path, options: ImportOptions) -> ImportResult:
-    for flag, given in (("--dim", options.dims), ("--op-cost", options.op_costs)):
-        if given:
-            raise InputError(
-                f"{path} is a graph file, whose sizes and costs are fixed: leave out "
-                f"{flag}, or give the model it was made from"
-            )
+    _check_fixed(path, "a graph file", options)
     graph = read_graph(path)
     work = int(graph.op_flops.sum()) + int(graph.op_bytes.sum())
     report = ImportReport(
@@ -129,7 +129,31 @@ def _load_graph_file(path: Path, options: ImportOptions) -> ImportResult:
     return ImportResult(graph, report)
 
 
-FRONTENDS: Mapping[str, Frontend] = {"onnx": _load_onnx, "graph": _load_graph_file}
+def _load_msr(path: Path, options: ImportOptions) -> ImportResult:
+    _check_fixed(path, "a dnn-partitioning graph", options)
+    return ImportResult(*import_msr(path))
+
+
+def _load_pipedream(path: Path, options: ImportOptions) -> ImportResult:
+    _check_fixed(path, "a PipeDream graph", options)
+    return ImportResult(*import_pipedream(path))
+
+
+def _check_fixed(path: Path, what: str, options: ImportOptions) -> None:
+    for flag, given in (("--dim", options.dims), ("--op-cost", options.op_costs)):
+        if given:
+            raise InputError(
+                f"{path} is {what}, whose sizes and costs are fixed: leave out "
+                f"{flag}, or give the model it was made from"
+            )
+
+
+FRONTENDS: Mapping[str, Frontend] = {
+    "onnx": _load_onnx,
+    "graph": _load_graph_file,
+    "dnn-partitioning": _load_msr,
+    "pipedream": _load_pipedream,
+}
 """Loader of each kind of model file, by the name that ``--from`` takes."""
 
 
@@ -166,22 +190,26 @@ def _kind_of(path: Path) -> str:
     head = _check_file(path)
     text = head.removeprefix(codecs.BOM_UTF8).lstrip()
     if text[:1] in (b"{", b"[", b""):
-        if b'"mcmpart.graph"' in head or _is_graph(path):
-            return "graph"
-        raise InputError(
-            f'{path} is JSON, but no mcmpart graph (it has no "format": '
-            f'"mcmpart.graph"): {_SUPPORTED}'
-        )
+        return "graph" if b'"mcmpart.graph"' in head else _json_kind(path)
+    if is_pipedream(path, text):
+        return "pipedream"
     other = _other_kind(head) or _packed(path)
     if other:
         raise InputError(f"{path} is {other}: {_SUPPORTED}")
     return "onnx"
 
 
-def _is_graph(path: Path) -> bool:
-    """Return whether the JSON says it is a graph, wherever its keys stand."""
+def _json_kind(path: Path) -> str:
+    """Return the kind that the JSON says it is, wherever its keys stand."""
     document = parse_json(read_bytes(path, "graph file"), path, "graph file")
-    return isinstance(document, dict) and document.get("format") == "mcmpart.graph"
+    if isinstance(document, dict) and document.get("format") == "mcmpart.graph":
+        return "graph"
+    if is_msr(document):
+        return "dnn-partitioning"
+    raise InputError(
+        f'{path} is JSON, but no mcmpart graph (it has no "format": "mcmpart.graph") '
+        f'and no dnn-partitioning graph (it has no "nodes" and "edges"): {_SUPPORTED}'
+    )
 
 
 def _packed(path: Path) -> str:
