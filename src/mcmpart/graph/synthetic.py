@@ -103,7 +103,8 @@ def inception_like(
     """Return blocks of parallel convolution branches of unequal depth, concatenated.
 
     Branch b of a block holds b + 1 convolutions (the last branch a pool in front), as
-    in C. Szegedy et al., "Going deeper with convolutions", CVPR 2015.
+    in C. Szegedy et al., "Going deeper with convolutions", CVPR 2015. For a network as
+    trained, see :func:`mcmpart.graph.branchy.inception`.
     """
     net = SizedBuilder(f"inception_{num_blocks}x{branches}")
     last = net.host("x", (channels, side, side))
