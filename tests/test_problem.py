@@ -171,9 +171,20 @@ def test_replicable_ops_have_no_block(make_package):
 
 
 def test_replica_threshold_counts(make_package):
-    """At threshold 0 nothing that costs time is replicable."""
-    problem = Problem(transformer(4), make_package(4), replica_threshold=0.0)
-    assert problem.costs.op_s[0, problem.graph.op_replicable].sum() == 0
+    """At threshold 0 not even a view that all ops read is replicable; above 0 it is."""
+    builder = GraphBuilder("view")
+    builder.host_tensor(TensorSpec("x", 8))
+    builder.op(OpSpec("view", "Reshape", reads=("x",), writes=(TensorSpec("v", 8),)))
+    last = "x"
+    for i in range(3):
+        writes = (TensorSpec(f"t{i}", 8),)
+        builder.op(OpSpec(f"op_{i}", "Op", flops=9, reads=(last, "v"), writes=writes))
+        last = f"t{i}"
+    graph = builder.build()
+    for threshold, flag in ((0.0, False), (1e-9, True)):
+        problem = Problem(graph, make_package(2), replica_threshold=threshold)
+        assert problem.costs.op_s[0, 0] == 0
+        assert problem.graph.op_replicable.tolist() == [flag, False, False, False]
 
 
 def test_rules_hold_replicas_back(make_package):

@@ -96,8 +96,9 @@ class Problem:
         What the user demands beside the package's rules.
     replica_threshold
         Largest share of the graph's compute and weight bytes that a replicable op's
-        ancestors may cost (docs/concepts.md, "Replicated ops"). None is
-        ``REPLICA_THRESHOLD``, and leaves ``solve`` free to try larger ones.
+        ancestors may cost (docs/concepts.md, "Replicated ops"); 0 replicates only what
+        the model marks itself. None is ``REPLICA_THRESHOLD``, and leaves ``solve`` free
+        to try larger ones.
 
     Attributes
     ----------

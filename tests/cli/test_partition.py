@@ -53,6 +53,23 @@ def test_default(cli, bert, work):
     assert shown.endswith("written to model.plan/\n")
 
 
+@pytest.mark.parametrize(
+    ("model", "folder"),
+    [
+        ("gnmt.graph.txt", "gnmt.plan"),
+        ("graph.txt.gz", "graph.plan"),
+        ("bert.json", "bert.plan"),
+        ("toy.graph.json.gz", "toy.plan"),
+        ("toy.onnx", "toy.plan"),
+        ("v1.5", "v1.5.plan"),
+        (".onnx", "model.plan"),
+    ],
+)
+def test_name_of_the_folder(model, folder):
+    """The folder has the model's name without the endings of models."""
+    assert partition._default_folder(Path("models") / model) == Path(folder)
+
+
 def test_progress_is_on_stderr(cli, model):
     """The import report in short, then a line for each improvement."""
     lines = cli("partition", model, *QUICK).stderr.splitlines()

@@ -76,6 +76,20 @@ def test_unet_skip():
     assert graph.tensor_shape[graph.writes.row(reader)[0]] == (4, 8, 8)
 
 
+def test_unet_convolutions():
+    """Every convolution of a U-Net has windows of 3 x 3 and keeps the side."""
+    graph = unet_like(1, channels=2, side=4)
+    convs = [op for op, kind in enumerate(graph.op_kind) if kind == "Conv"]
+    assert [graph.tensor_shape[graph.writes.row(op)[0]] for op in convs] == [
+        *[(2, 4, 4)] * 2,
+        (4, 2, 2),
+        *[(2, 4, 4)] * 3,
+    ]
+    # Channels in x channels out x 9; the resize back brings 4 channels, a concat too.
+    weights = [graph.weight_bytes[graph.weights_of.row(op)].tolist() for op in convs]
+    assert weights == [[2 * 2 * 9]] * 2 + [[2 * 4 * 9]] + [[4 * 2 * 9]] * 2 + [[36]]
+
+
 def test_transformer_size():
     """36 layers of 58 ops are the benchmark graph of 2,105 ops and 279 MB of int8."""
     assert transformer().num_ops == 36 * 58 + 17

@@ -151,10 +151,19 @@ def test_smaller_output_is_a_new_weight():
         (op("c", (), ("w",), kind="RandomNormalLike"), ("out.t",)),
         (op("c", (), ("w",), kind="aten::bernoulli"), ("out.t",)),
         (op("c", (), ("w",), seconds=0.5), ("out.t",)),
+        (op("c", (), ("w",), seconds=0.0), ("out.t",)),
         (op("c", ("x",), ("w",)), ("out.t",)),
         (op("c"), ("out.t",)),
     ],
-    ids=["output", "random", "bernoulli", "measured", "reads x", "reads nothing"],
+    ids=[
+        "output",
+        "random",
+        "bernoulli",
+        "measured",
+        "measured as 0",
+        "reads x",
+        "reads nothing",
+    ],
 )
 def test_what_stays(stays, outputs):
     """Ops that write outputs, draw, were measured, or read no weight do not fold."""

@@ -69,6 +69,24 @@ def test_mask_exactly_at_the_threshold():
     assert marked(graph, [2.001, *[100] * 9, 97.999], threshold=0.0021) == ["mask"]
 
 
+def test_threshold_zero():
+    """At 0 a mask that costs nothing is not replicable; at any share above it is."""
+    graph = masked_chain()
+    assert marked(graph, [0, *[100] * 10], threshold=0.0) == []
+    assert marked(graph, [0, *[100] * 10], threshold=1e-9) == ["mask"]
+
+
+def test_flag_at_threshold_zero():
+    """At 0 a legal flag stays, and the free op that it reads must have one too."""
+    before = (small("root"),)
+    work = [0, 0, *[100] * 10]
+    graph = masked_chain(before=before, reads=("root.t",), flags=("root", "mask"))
+    assert marked(graph, work, threshold=0.0) == ["root", "mask"]
+    graph = masked_chain(before=before, reads=("root.t",), flags=("mask",))
+    with pytest.raises(GraphError, match=r"'mask' .* reads op 'root', which has"):
+        marked(graph, work, threshold=0.0)
+
+
 def test_weight_bytes_exactly_at_the_threshold():
     """A mask with 2 of 1,000 bytes of weights is replicable, with 3 it is not."""
     for size, names in ((2, ["mask"]), (3, [])):

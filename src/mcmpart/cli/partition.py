@@ -170,7 +170,7 @@ def partition_command(
 
 def _default_folder(model: Path) -> Path:
     stem = model.name
-    for suffix in (".gz", ".json", ".graph", ".onnx"):
+    for suffix in (".gz", ".json", ".txt", ".graph", ".onnx"):
         stem = stem.removesuffix(suffix)
     return Path(f"{stem or 'model'}.plan")
 

@@ -8,6 +8,33 @@ from collections.abc import Sequence
 from mcmpart.graph._sized import SizedBuilder
 
 
+def conv(
+    net: SizedBuilder,
+    name: str,
+    x: str,
+    channels: int,
+    kernel: tuple[int, int] = (1, 1),
+    stride: int = 1,
+    padded: bool = True,
+    *,
+    groups: int = 1,
+) -> str:
+    """Add a convolution without bias: [c, h, w] in, [``channels``, ...] out."""
+    width, *sides = net.shape[x]
+    size = _windows(sides, kernel, stride, padded=padded)
+    depth = width // groups * math.prod(kernel)
+    points = math.prod(size)
+    return net.op(
+        name,
+        "Conv",
+        (x,),
+        (channels, *size),
+        flops=2 * channels * points * depth,
+        weights=(channels * depth,),
+        gemm=(points, channels, depth),
+    )
+
+
 def conv_unit(
     net: SizedBuilder,
     name: str,
@@ -21,19 +48,7 @@ def conv_unit(
     relu: bool = True,
 ) -> str:
     """Add a convolution without bias, its batch normalisation and perhaps a Relu."""
-    width, *sides = net.shape[x]
-    size = _windows(sides, kernel, stride, padded=padded)
-    depth = width // groups * math.prod(kernel)
-    points = math.prod(size)
-    x = net.op(
-        f"{name}.conv",
-        "Conv",
-        (x,),
-        (channels, *size),
-        flops=2 * channels * points * depth,
-        weights=(channels * depth,),
-        gemm=(points, channels, depth),
-    )
+    x = conv(net, f"{name}.conv", x, channels, kernel, stride, padded, groups=groups)
     x = net.pointwise(
         f"{name}.norm",
         "BatchNormalization",

@@ -130,20 +130,6 @@ class SizedBuilder:
             gemm=(math.prod(batch) * m, n, k),
         )
 
-    def conv(self, name: str, read: str, channels: int, *, kernel: int = 3) -> str:
-        """Add a convolution of stride 1 with padding, [c, h, w] in and out."""
-        c, h, w = self.shape[read]
-        k = c * kernel * kernel
-        return self.op(
-            name,
-            "Conv",
-            (read,),
-            (channels, h, w),
-            flops=2 * channels * h * w * k,
-            weights=(channels * k,),
-            gemm=(h * w, channels, k),
-        )
-
     def build(self, *outputs: str) -> Graph:
         for name in outputs:
             self.builder.output(name)

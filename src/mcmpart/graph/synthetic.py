@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mcmpart.graph._layers import conv
 from mcmpart.graph._sized import SizedBuilder
 from mcmpart.graph.graph import Graph
 
@@ -117,9 +118,8 @@ def inception_like(
                 end = net.pointwise(f"{name}.pool", "MaxPool", (end,))
             width = max(channels // branches, 1)
             for i in range(branch + 1):
-                end = net.conv(
-                    f"{name}.conv_{i}", end, width, kernel=1 if i == 0 else 3
-                )
+                kernel = (3, 3) if i else (1, 1)
+                end = conv(net, f"{name}.conv_{i}", end, width, kernel)
             ends.append(end)
         width = sum(net.shape[end][0] for end in ends)
         last = net.pointwise(
@@ -140,24 +140,24 @@ def unet_like(depth: int = 4, *, channels: int = 32, side: int = 128) -> Graph:
     for level in range(depth):
         width, size = channels << level, max(side >> level, 1)
         for i in range(2):
-            last = net.conv(f"down_{level}.conv_{i}", last, width)
+            last = conv(net, f"down_{level}.conv_{i}", last, width, (3, 3))
             last = net.pointwise(f"down_{level}.relu_{i}", "Relu", (last,))
         skips.append(last)
         half = (width, max(size // 2, 1), max(size // 2, 1))
         last = net.pointwise(f"down_{level}.pool", "MaxPool", (last,), half)
-    last = net.conv("middle.conv", last, channels << depth)
+    last = conv(net, "middle.conv", last, channels << depth, (3, 3))
     for level in reversed(range(depth)):
         width, skip = channels << level, skips[level]
         size = net.shape[skip][1]
         up = (net.shape[last][0], size, size)
         last = net.pointwise(f"up_{level}.resize", "Resize", (last,), up)
-        last = net.conv(f"up_{level}.conv", last, width)
+        last = conv(net, f"up_{level}.conv", last, width, (3, 3))
         joined = (2 * width, size, size)
         last = net.pointwise(
             f"up_{level}.concat", "Concat", (skip, last), joined, per_item=0
         )
         for i in range(2):
-            last = net.conv(f"up_{level}.conv_{i}", last, width)
+            last = conv(net, f"up_{level}.conv_{i}", last, width, (3, 3))
             last = net.pointwise(f"up_{level}.relu_{i}", "Relu", (last,))
     return net.build(last)
 

@@ -22,7 +22,8 @@ def fold_weights(graph: Graph) -> Graph:
     int8 bytes), and an op whose one read output has the bytes of its one input (a
     tied embedding through Transpose; the shapes and axes that a Reshape and its like
     read as well do not count). An op stays where it writes a model output, is random,
-    or has a measured time: what was measured is run. Weights that nobody uses vanish.
+    or has a measured time, be it 0: what was measured is run. Weights that nobody uses
+    vanish.
     """
     folding = _Folding(graph)
     folding.run()
@@ -86,7 +87,7 @@ class _Folding:
             reads_weight
             and not graph.tensor_is_output[graph.writes.row(op)].any()
             and not is_random(graph.op_kind[op])
-            and not graph.op_seconds[op] > 0
+            and np.isnan(graph.op_seconds[op])
         )
 
     def _alias(self, op: int) -> tuple[int, ...] | None:

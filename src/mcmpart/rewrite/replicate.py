@@ -37,7 +37,8 @@ def mark_replicable(
         ``[V] float64``: what each op costs, in seconds.
     threshold
         Largest share, in [0, 1], of all work and of all weight bytes that the cone (the
-        op and the replicable ops it depends on, each once, each weight once) may cost.
+        op and the replicable ops it depends on, each once, each weight once) may cost;
+        at 0 no op is marked, not even a view, which costs nothing.
     spread
         Share, in [0, 1], of all work that must be exceeded between the first and the
         last op with a chip that reads it, directly or through replicable ops, both left
@@ -126,7 +127,7 @@ class _Cones:
         candidate = graph.op_replicable.copy()
         for op in range(graph.num_ops):
             sources = graph.predecessors.row(op)
-            free = op not in bound and candidate[sources].all()
+            free = self.threshold > 0 and op not in bound and candidate[sources].all()
             if free or graph.op_replicable[op]:
                 # A flag that stands on a reader of an op with a chip is a fault, which
                 # is reported when all marks are known.
