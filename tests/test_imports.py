@@ -12,7 +12,7 @@ import mcmpart
 ROOT = Path(mcmpart.__file__).parent
 
 LAYERS = (
-    ("errors", "units", "_version", "_files", "_jit", "_rng"),
+    ("errors", "units", "_version", "_files", "_jit", "_bits", "_rng"),
     ("graph",),
     ("hardware", "frontends", "rewrite"),
     ("cost",),
@@ -21,6 +21,7 @@ LAYERS = (
     ("partition", "loads", "reference"),
     ("rules",),
     ("evaluate", "bounds"),
+    ("solver",),
     ("search",),
     ("replication", "shortage"),
     ("solve",),
@@ -33,14 +34,14 @@ LAYERS = (
 HOMES = {
     "numpy": "",
     "pydantic": "",
-    "numba": "_jit.py",
+    "numba": ("_jit.py", "_bits.py"),
     "onnx": "frontends/onnx/",
     "google": "frontends/onnx/",
     "tomli_w": "hardware/",
     "typer": "cli/",
     "rich": "cli/",
 }
-"""Where each library may be imported; the empty prefix is everywhere."""
+"""Where each library may be imported, by prefixes; the empty one is everywhere."""
 
 
 @dataclass(frozen=True)

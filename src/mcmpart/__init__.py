@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mcmpart.plan import read_plan, write_result
     from mcmpart.problem import Problem, UserRules
     from mcmpart.solve import Result, make_result, solve
+    from mcmpart.solver import Solver, fix_many, sample_many
     from mcmpart.verify import verify, verify_plan
 
 _HOME = {
@@ -40,6 +41,9 @@ _HOME = {
     "Result": "solve",
     "make_result": "solve",
     "solve": "solve",
+    "Solver": "solver",
+    "fix_many": "solver",
+    "sample_many": "solver",
     "verify": "verify",
     "verify_plan": "verify",
 }
@@ -52,15 +56,18 @@ __all__ = [
     "Partition",
     "Problem",
     "Result",
+    "Solver",
     "UserRules",
     "__version__",
     "evaluate",
     "evaluate_many",
+    "fix_many",
     "import_model",
     "load_graph",
     "load_package",
     "make_result",
     "read_plan",
+    "sample_many",
     "solve",
     "verify",
     "verify_plan",

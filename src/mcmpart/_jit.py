@@ -30,6 +30,20 @@ def leaf(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function, {"_nrt": False})
 
 
+def inner(function: Callable[P, R]) -> Callable[P, R]:
+    """Return ``function`` as a leaf that is copied into each of its callers.
+
+    A call passes every array of a tuple as seven arguments, which costs more than most
+    small functions do. Cannot be called from Python.
+    """
+    options = {
+        "forceinline": True,
+        "no_cpython_wrapper": True,
+        "no_cfunc_wrapper": True,
+    }
+    return _compiled(function, {"_nrt": False, **options})
+
+
 def _compiled(function: Callable[P, R], extra: dict[str, Any]) -> Callable[P, R]:
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", **extra}
     try:

@@ -153,15 +153,18 @@ class Blocks:
 
         A replicable op gets -1.
         """
-        padded = np.concatenate(
-            [chip_of_block, np.full((*chip_of_block.shape[:-1], 1), -1, np.int32)],
-            axis=-1,
-        )
-        return np.ascontiguousarray(padded[..., self.block_of])
+        placed = self.block_of >= 0
+        if not placed.any():
+            return np.full((*chip_of_block.shape[:-1], placed.size), -1, np.int32)
+        chip_of: Int32 = chip_of_block.take(self.block_of, axis=-1, mode="clip")
+        if not placed.all():
+            chip_of[..., ~placed] = -1
+        return chip_of
 
     def contract(self, chip_of: Int32) -> Int32:
         """Return the chip of each block, ``[..., N] int32``, from that of each op."""
-        return np.ascontiguousarray(chip_of[..., self.arrays.first_op])
+        chip_of_block: Int32 = chip_of.take(self.arrays.first_op, axis=-1)
+        return chip_of_block
 
 
 @dataclass(slots=True)

@@ -14,10 +14,14 @@ from mcmpart.partition import Partition
 from mcmpart.problem import Problem
 from mcmpart.search import Setting, pipeline_evaluator
 from mcmpart.search.slice import Slice
+from mcmpart.solver.explain import CORE_S, Feasibility, contradiction, find_any
 from mcmpart.units import format_bytes
 
 SMALL_OPS = 32
 """Most ops of a graph whose partitions are looked at one by one."""
+
+SEARCH_S = 2.0
+"""Most time that goes into an exhaustive search of a larger graph."""
 
 HINT_S = 2.0
 """Most time that goes into working out what would fit."""
@@ -30,21 +34,28 @@ SCALES = (1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0, 16.0)
 
 
 def last_resort(problem: Problem, spent: str) -> Int32:
-    """Return a valid partition of a small problem, ``[V] int32``, or say why not.
+    """Return a valid partition, ``[V] int32``, or say why there is none.
+
+    It is the best one where a graph is small, and any elsewhere.
 
     Raises
     ------
     InfeasibleError
-        All partitions were looked at and none is valid.
+        Every way to place the ops was looked at, or refuted, and none is valid.
     NoPlanFoundError
-        There are too many to look at; the message says what would fit.
+        The time was too short for that; the message says what would fit.
     """
     small = problem.graph.num_ops <= SMALL_OPS
     looked_at = best_of_all(problem, MAX_PARTITIONS if small else 0)
     if looked_at.chip_of is not None:
         return looked_at.chip_of
+    found = Feasibility(None, is_impossible=looked_at.complete)
+    if not looked_at.complete:
+        found = find_any(problem, time.perf_counter() + SEARCH_S)
+    if found.chip_of is not None:
+        return found.chip_of
     hint = _memory_hint(problem, time.perf_counter() + HINT_S)
-    if looked_at.complete:
+    if found.is_impossible:
         rule, reason = _reason(problem, hint)
         raise InfeasibleError(
             rule, f"no plan exists (all partitions were looked at): {reason}"
@@ -59,19 +70,7 @@ def _reason(problem: Problem, hint: str) -> tuple[str, str]:
     """Return the rule that no partition obeys, and the sentence that says so."""
     if hint:
         return "memory", hint
-    if problem.package_arrays.memory:
-        rules = tuple(rule for rule in problem.package.rules if rule != "memory")
-        package = dataclasses.replace(problem.package, rules=rules)
-        roomy = dataclasses.replace(problem, package=package)
-        if best_of_all(roomy).chip_of is not None:
-            return "memory", (
-                "the chips hold no placement that the other rules allow; give them "
-                "more memory or choose a smaller --precision"
-            )
-    rules_on = ", ".join(("dataflow", *problem.package.rules))
-    return "rules", (
-        f"the rules {rules_on} and the user's contradict each other: drop one of them"
-    )
+    return contradiction(problem, time.perf_counter() + CORE_S)
 
 
 def _memory_hint(problem: Problem, deadline: float) -> str:

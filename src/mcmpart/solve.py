@@ -32,6 +32,7 @@ from mcmpart.search import (
 from mcmpart.search.interrupt import noted_interrupts
 from mcmpart.search.warm import warm_up
 from mcmpart.shortage import last_resort
+from mcmpart.solver.explain import raise_if_contradictory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,6 +128,7 @@ def solve(
     if seed < 0:
         raise InputError(f"the seed is {seed}: give 0 or more")
     raise_if_impossible(problem)
+    raise_if_contradictory(problem)
     with noted_interrupts():
         warm_up()
         started = time.perf_counter()

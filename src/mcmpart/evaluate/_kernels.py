@@ -10,15 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mcmpart._bits import EVERY_CHIP, bit
 from mcmpart._jit import jit, leaf
 from mcmpart.blocks import BlockArrays, LiveArrays
 from mcmpart.graph.graph import Bool, Float64, Int32, Int64
 from mcmpart.problem import PackageArrays
 
 UInt64 = NDArray[np.uint64]
-
-EVERY_CHIP = np.uint64(2**64 - 1)
-"""A mask with the bit of every chip set."""
 
 
 class Loads(NamedTuple):
@@ -49,12 +47,6 @@ class Loads(NamedTuple):
     num_blocks: Int64
     hop_bytes: Int64
     arcs: UInt64
-
-
-@leaf
-def bit(chip: int) -> np.uint64:
-    """Return a mask with the bit of ``chip`` set."""
-    return np.uint64(1) << np.uint64(chip)
 
 
 @leaf

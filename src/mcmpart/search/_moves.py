@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mcmpart._bits import bit
 from mcmpart._jit import jit, leaf
 from mcmpart._rng import next_below, next_unit
 from mcmpart.blocks import BlockArrays, LiveArrays
-from mcmpart.evaluate._kernels import Loads, bit, memory_fits, triangle_holds
+from mcmpart.evaluate._kernels import Loads, memory_fits, triangle_holds
 from mcmpart.graph.graph import Int32, Int64
 from mcmpart.problem import PackageArrays
 from mcmpart.search._placement import Placement, list_group, move_group

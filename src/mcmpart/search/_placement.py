@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mcmpart._bits import bit
 from mcmpart._jit import jit, leaf
 from mcmpart.blocks import BlockArrays
-from mcmpart.evaluate._kernels import Loads, bit, new_loads, sum_blocks, sum_tensors
+from mcmpart.evaluate._kernels import Loads, new_loads, sum_blocks, sum_tensors
 from mcmpart.graph.graph import Int32, Int64
 from mcmpart.problem import PackageArrays
 
