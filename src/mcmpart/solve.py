@@ -128,13 +128,18 @@ def solve(
     if seed < 0:
         raise InputError(f"the seed is {seed}: give 0 or more")
     raise_if_impossible(problem)
-    raise_if_contradictory(problem)
+    user = problem.user
     with noted_interrupts():
-        warm_up()
+        warm_up(
+            method if isinstance(method, str) else "",
+            with_solver=bool(user.pins or user.apart or user.all_chips),
+        )
         started = time.perf_counter()
         record = None
         if start is None:
             problem, record = choose_replicas(problem, time_s)
+        if record is None:
+            raise_if_contradictory(problem)
         setting = Setting(
             problem=problem,
             seed=seed,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mcmpart.evaluate import evaluate_many
+from mcmpart.graph import GraphBuilder, OpSpec, TensorSpec
 from mcmpart.graph.synthetic import chain
 from mcmpart.problem import Problem, UserRules
 from mcmpart.search import Setting
@@ -55,6 +56,21 @@ def test_pins_are_kept(toy):
     rows = propose(problem)
     assert rows[0, 1] == 0
     assert evaluate_many(problem, rows)[1].all()
+
+
+def test_cuts_are_corrected(make_package):
+    """Where no cut of the op order is valid, FIX makes one so: the pin is against it."""
+    net = GraphBuilder("islands")
+    net.host_tensor(TensorSpec("x", 1))
+    for name, reads in (("a", "x"), ("b", "a.t"), ("c", "x"), ("d", "c.t")):
+        out = (TensorSpec(f"{name}.t", 1),)
+        net.op(OpSpec(name, "Op", seconds=1.0, reads=(reads,), writes=out))
+    net.output("b.t")
+    net.output("d.t")
+    user = UserRules(pins={"a": 1})
+    rows = propose(Problem(net.build(), make_package(2), user=user))
+    # Equal shares would be 0 0 1 1; b follows a, and chip 0 needs an op.
+    assert rows.tolist() in ([[1, 1, 0, 0]], [[1, 1, 0, 1]])
 
 
 def test_one_proposal(toy):

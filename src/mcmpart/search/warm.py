@@ -1,4 +1,4 @@
-"""Compiles the kernels before the clock starts."""
+"""Compiles the kernels that a run needs before the clock starts."""
 
 from __future__ import annotations
 
@@ -21,33 +21,54 @@ SLOW_S = 2.0
 PROPOSALS = 4
 """Proposals after which every method has met all of its kernels."""
 
-_ready: list[bool] = []
+ALWAYS = ("greedy", "slice", "local")
+"""Methods that ``auto`` and the choice of replicas run."""
+
+SOLVER = "random"
+"""A method that meets the kernels of the constraint solver."""
+
+_ready: set[str] = set()
 
 
-def warm_up() -> None:
-    """Compile every kernel, or load it from the cache on disk; once per process.
+def warm_up(method: str = "auto", *, with_solver: bool = False) -> None:
+    """Compile the kernels that a run needs, or load them from the cache on disk.
 
     A search's time limit counts from after this. Compiling happens on the first run
     after an installation only, and is announced on the log.
+
+    Parameters
+    ----------
+    method
+        A key of ``METHODS``; another name asks for no more than ``ALWAYS``.
+    with_solver
+        Whether the constraint solver will be needed.
     """
-    if _ready:
+    names = dict.fromkeys([*ALWAYS, *[SOLVER] * with_solver, method])
+    cold = [name for name in names if name in METHODS and name not in _ready]
+    if not cold:
         return
     notice = threading.Timer(
         SLOW_S, logger.info, ["compiling the kernels, on the first run only ..."]
     )
     notice.daemon = True
     notice.start()
+    try:
+        for name in cold:
+            _run(name)
+            _ready.add(name)
+    finally:
+        notice.cancel()
+
+
+def _run(name: str) -> None:
+    """Let a method meet all of its kernels on a small problem."""
     problem = Problem(diamond(2), load_package("ring36"))
     judge = pipeline_evaluator(problem, 1)
-    for make_method in METHODS.values():
-        method = make_method(Setting(problem))
-        for _ in range(PROPOSALS):
-            if is_pressed():
-                notice.cancel()
-                raise KeyboardInterrupt
-            rows = method.propose()
-            if rows.shape[0]:
-                method.observe(judge(rows))
-                evaluate(problem, Partition(problem.graph, rows[0]))
-    notice.cancel()
-    _ready.append(True)
+    method = METHODS[name](Setting(problem))
+    for _ in range(PROPOSALS):
+        if is_pressed():
+            raise KeyboardInterrupt
+        rows = method.propose()
+        if rows.shape[0]:
+            method.observe(judge(rows))
+            evaluate(problem, Partition(problem.graph, rows[0]))

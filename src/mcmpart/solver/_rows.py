@@ -198,7 +198,7 @@ def _next_count(
     Where the used chips are a prefix, a draw first decides how many there are, since
     the last one holds a sink: the largest chip that the weights give a sink, or any
     number up to the largest possible, evenly. A correction first leaves it open. After
-    a failure fewer chips are tried, down to the fewest and from the most again.
+    a failure no more chips than that are tried, down to the fewest, then from the most.
     """
     if untried[0] and (not rules.cover or (wish.mode != SAMPLE and tried < 2)):
         return 0
