@@ -59,7 +59,7 @@ def test_pins_are_kept(toy):
 
 
 def test_cuts_are_corrected(make_package):
-    """Where no cut of the op order is valid, FIX makes one so: the pin is against it."""
+    """Where the pin leaves no cut of the op order valid, FIX makes one so."""
     net = GraphBuilder("islands")
     net.host_tensor(TensorSpec("x", 1))
     for name, reads in (("a", "x"), ("b", "a.t"), ("c", "x"), ("d", "c.t")):

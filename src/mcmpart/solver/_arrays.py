@@ -33,6 +33,7 @@ CHIP = np.dtype(
         ("open_out", np.uint64),
         ("open_in", np.uint64),
         ("used_bytes", np.int64),
+        ("sum_bytes", np.int64),
         ("first_on", np.int32),
         ("num_on", np.int32),
         ("num_open", np.int32),
@@ -83,6 +84,7 @@ NOW = np.dtype(
         ("num_decisions", np.int64),
         ("num_saved", np.int64),
         ("top", np.int64),
+        ("margin_bytes", np.int64),
     ]
 )
 MATCH = np.dtype([("block", np.int32), ("came_from", np.int32)])
@@ -160,8 +162,8 @@ class Domains(NamedTuple):
         ``[C + 1] CHIP``. ``cover``: difference of the number of blocks open to a chip
         and to the one before; ``num_open``: that number, when last added up.
         ``first_on``, ``num_on``: its fixed blocks, latest first. ``used_bytes``: what
-        they store. ``open_out``, ``open_in``: at least the chips to (from) which an
-        open neighbour of theirs could draw an arc.
+        they store. ``sum_bytes``: room for a sum. ``open_out``, ``open_in``: at least
+        the chips to (from) which an open neighbour of theirs could draw an arc.
     graph
         ``[C] GRAPH``: the chip graph of the fixed blocks, a mask of chips each. No
         chip reaches itself; ``reaches`` also counts paths through open blocks. To
@@ -178,13 +180,16 @@ class Domains(NamedTuple):
         ``[N] int32``: ring buffer of the blocks to look at.
     item_users
         ``[J, C] int32``: fixed blocks of a chip that need an item.
+    bound_bytes
+        ``[C, C] int64``: what the blocks need whose lowest and highest chips are these.
     match, holder
         ``[64] MATCH`` and ``[N] int32``: room for the matching of chips to blocks.
     now
         ``[1] NOW``: sizes of the stacks; chips of which a forbidden arc concerns an
         open block (``stale``), whose paths changed (``moved``), that must be used
         (``required``), are used (``covered``), or got another block (``fuller``);
-        ``top``: this chip and all below it are used; ``work``: blocks looked at.
+        ``top``: this chip and all below it are used; ``work``: blocks looked at;
+        ``margin_bytes``: what is kept free on each chip for what no rule foresees.
     """
 
     block: Records
@@ -196,6 +201,7 @@ class Domains(NamedTuple):
     decision: Records
     queue: Int32
     item_users: Int32
+    bound_bytes: Int64
     match: Records
     holder: Int32
     now: Records
@@ -217,6 +223,7 @@ def new_domains(num_blocks: int, num_chips: int, num_items: int) -> Domains:
         decision=np.empty(num_blocks, dtype=DECISION),
         queue=np.empty(num_blocks, dtype=np.int32),
         item_users=np.empty((num_items, num_chips), dtype=np.int32),
+        bound_bytes=np.empty((num_chips, num_chips), dtype=np.int64),
         match=np.empty(64, dtype=MATCH),
         holder=np.empty(num_blocks, dtype=np.int32),
         now=np.zeros(1, dtype=NOW),

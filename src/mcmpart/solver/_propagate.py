@@ -231,20 +231,47 @@ def antichain(n: int, rules: Rules, domains: Domains) -> bool:
 
 @inner
 def fit_memory(rules: Rules, domains: Domains) -> bool:
-    """What the fixed blocks of a chip store fits it, and so must what joins them."""
+    """What blocks store that are bound to chips a to b fits those chips together.
+
+    On a single chip shared items count, too, and an open block that would not fit any
+    more loses the chip.
+    """
+    return _ranges_fit(rules, domains) and _chips_fit(rules, domains)
+
+
+@leaf
+def _ranges_fit(rules: Rules, domains: Domains) -> bool:
+    num_chips = rules.memory_bytes.size
+    for b in range(num_chips):
+        domains.chip[b].sum_bytes = 0
+    for a in range(num_chips - 1, -1, -1):
+        # Memories may add up to more than 64 bits; what is stored does not.
+        room = 0.0
+        bound_bytes = 0
+        for b in range(a, num_chips):
+            room += rules.memory_bytes[b] - domains.now[0].margin_bytes
+            bound_bytes += domains.bound_bytes[a, b]
+            domains.chip[b].sum_bytes += bound_bytes
+            if domains.chip[b].sum_bytes > room:
+                return False
+    return True
+
+
+@leaf
+def _chips_fit(rules: Rules, domains: Domains) -> bool:
     fuller = domains.now[0].fuller
     domains.now[0].fuller = NO_CHIPS
-    rest = fuller
+    if not fuller:
+        return True
     least_room = np.int64(2**62)
+    rest = fuller
     while rest:
         c = lowest(rest)
         rest &= rest - ONE
-        room = rules.memory_bytes[c] - domains.chip[c].used_bytes
+        room = _room(c, rules, domains)
         if room < 0:
             return False
         least_room = min(least_room, room)
-    if not fuller:
-        return True
     for i in range(rules.by_need.size):
         n = int(rules.by_need[i])
         if rules.extra[n].need_bytes <= least_room:
@@ -266,9 +293,16 @@ def _chips_without(
     while chips:
         c = lowest(chips)
         chips &= chips - ONE
-        if need_bytes > rules.memory_bytes[c] - domains.chip[c].used_bytes:
+        if need_bytes > _room(c, rules, domains):
             without |= bit(c)
     return without
+
+
+@inner
+def _room(c: int, rules: Rules, domains: Domains) -> int:
+    """Return the bytes that the fixed blocks and the margin leave of chip ``c``."""
+    used_bytes = domains.chip[c].used_bytes + domains.now[0].margin_bytes
+    return rules.memory_bytes[c] - used_bytes
 
 
 @leaf

@@ -12,8 +12,8 @@ from mcmpart._rng import next_below, next_word
 from mcmpart.blocks import BlockArrays, LiveArrays
 from mcmpart.evaluate._kernels import (
     Loads,
-    memory_fits,
     new_loads,
+    peak_live,
     sum_blocks,
     sum_tensors,
 )
@@ -31,8 +31,14 @@ from mcmpart.solver._search import (
 )
 from mcmpart.solver._trail import reset
 
-CONFLICTS = 16
-"""Contradictions after which an attempt is given up, times Luby's sequence."""
+CONFLICTS = 8
+"""Contradictions that one step back does not resolve, after which an attempt is given
+up, times Luby's sequence."""
+
+
+CLOSE_FIT = 4
+"""Every so many attempts nothing is kept free on the chips, so that a partition that
+just fits is found, too."""
 
 
 class Limits(NamedTuple):
@@ -131,42 +137,50 @@ def solve_rows(
             candidate = candidates[row]
         wish = Wish(mode, weights, uniform_share, candidate)
         outcome[row] = OUT_OF_BUDGET
-        tried = work = 0
+        tried = work = missing_bytes = 0
+        # The costlier rules run once the others have failed.
+        full = False
         untried = rules.possible.copy()
-        cap = untried.size - 1
+        fewest, most = 1, untried.size - 1
         while outcome[row] != SOLVED and tried < limits.attempts:
-            count = _next_count(tried, cap, untried, rules, wish, state)
+            count = _next_count(tried, fewest, most, untried, rules, wish, state)
+            if count < 0:
+                outcome[row] = IMPOSSIBLE
             if count < 0 or work > limits.work:
-                outcome[row] = IMPOSSIBLE if count < 0 else OUT_OF_BUDGET
                 break
             if given_order.size == 0:
                 _shuffle(order, state)
             reset(count, rules, domains)
+            margin_bytes = missing_bytes if tried % CLOSE_FIT > 0 else 0
+            domains.now[0].margin_bytes = margin_bytes
             conflicts_left = CONFLICTS * luby(tried + 1)
-            resume = False
+            overflow_bytes = 0
             while True:
-                # The first attempt goes without the costlier rules.
-                outcome[row], conflicts = search(
+                found, conflicts = search(
                     rules,
                     domains,
                     order,
                     wish,
                     conflicts_left,
-                    tried > 0,
-                    resume,
+                    full,
+                    overflow_bytes > 0,
                     state,
                 )
-                if outcome[row] != SOLVED or not rules.memory:
-                    break
-                if _memory_fits(domains, model, loads, op_chip):
+                if found != SOLVED or not rules.memory:
                     break
                 conflicts_left -= conflicts
-                resume = True
-            tried += 1
-            if outcome[row] == IMPOSSIBLE:
+                overflow_bytes = _memory_overflow(domains, model, loads, op_chip)
+                if overflow_bytes <= 0:
+                    break
+            if found == SOLVED:
+                outcome[row] = SOLVED
+            elif found == IMPOSSIBLE and margin_bytes == 0:
                 untried[count] = False
+            full = full or overflow_bytes == 0
+            missing_bytes = overflow_bytes + margin_bytes // 2
+            tried += 1
             work += domains.now[0].work
-            cap = _lower_cap(count, cap, untried)
+            fewest, most = _narrow(count, fewest, most, untried, rules.memory, state)
         num_attempts[row] = tried
         for n in range(num_blocks):
             solved = outcome[row] == SOLVED
@@ -174,73 +188,99 @@ def solve_rows(
 
 
 @jit
-def _memory_fits(domains: Domains, model: Model, loads: Loads, op_chip: Int32) -> bool:
-    """Return whether the partition, every domain one chip, fits each chip's memory."""
+def _memory_overflow(
+    domains: Domains, model: Model, loads: Loads, op_chip: Int32
+) -> int:
+    """Return by how many bytes the partition overflows a chip; 0 or less if it fits."""
     blocks, package = model.blocks, model.package
     chip_of = np.empty(domains.block.size, dtype=np.int32)
     for n in range(chip_of.size):
         chip_of[n] = lowest(domains.block[n].chips)
         for i in range(blocks.member_ptr[n], blocks.member_ptr[n + 1]):
             op_chip[blocks.member[i]] = chip_of[n]
-    return (
-        sum_blocks(chip_of, blocks, package.chip_class, loads)
-        and sum_tensors(chip_of, blocks, package.relay, loads)
-        and memory_fits(loads, op_chip, model.live, package.memory_bytes, EVERY_CHIP)
-    )
+    sum_blocks(chip_of, blocks, package.chip_class, loads)
+    sum_tensors(chip_of, blocks, package.relay, loads)
+    peak_live(op_chip, model.live, EVERY_CHIP, loads.peak_live_bytes)
+    worst = np.int64(-(2**62))
+    for c in range(loads.in_bytes.size):
+        buffer_bytes = 2 * (loads.in_bytes[c] + loads.out_bytes[c])
+        stored_bytes = loads.weight_bytes[c] + loads.peak_live_bytes[c]
+        worst = max(worst, stored_bytes + buffer_bytes - package.memory_bytes[c])
+    return int(worst)
 
 
 @leaf
 def _next_count(
-    tried: int, cap: int, untried: Bool, rules: Rules, wish: Wish, state: UInt64
+    tried: int,
+    fewest: int,
+    most: int,
+    untried: Bool,
+    rules: Rules,
+    wish: Wish,
+    state: UInt64,
 ) -> int:
     """Return the number of chips to use, 0 for any, or -1 if none is left.
 
     Where the used chips are a prefix, a draw first decides how many there are, since
     the last one holds a sink: the largest chip that the weights give a sink, or any
-    number up to the largest possible, evenly. A correction first leaves it open. After
-    a failure no more chips than that are tried, down to the fewest, then from the most.
+    number that is possible, evenly. A correction first leaves it open.
     """
     if untried[0] and (not rules.cover or (wish.mode != SAMPLE and tried < 2)):
         return 0
     first = wish.mode != SAMPLE and tried <= 2
     if first or (wish.mode == SAMPLE and wish.weights.size > 0):
-        wanted = _last_sink(cap, rules, wish, state)
-        for row in range(wanted, 0, -1):
-            if untried[row]:
-                return row
-    num_open = 0
-    for row in range(1, cap + 1):
-        num_open += untried[row]
-    if num_open == 0:
+        wanted = _last_sink(most, rules, wish, state)
+        for count in range(wanted, fewest - 1, -1):
+            if untried[count]:
+                return count
+    left = _num_untried(fewest, most, untried)
+    if left == 0:
         return -1
-    left = next_below(state, num_open)
-    for row in range(1, cap + 1):
-        left -= untried[row]
+    left = next_below(state, left)
+    for count in range(fewest, most + 1):
+        left -= untried[count]
         if left < 0:
-            return row
+            return count
     return -1
 
 
 @leaf
-def _last_sink(cap: int, rules: Rules, wish: Wish, state: UInt64) -> int:
-    """Return how many chips the sinks would like to use, at most ``cap``."""
-    most = 1
+def _num_untried(fewest: int, most: int, untried: Bool) -> int:
+    total = 0
+    for count in range(fewest, most + 1):
+        total += untried[count]
+    return total
+
+
+@leaf
+def _last_sink(most: int, rules: Rules, wish: Wish, state: UInt64) -> int:
+    """Return how many chips the sinks would like to use, at most ``most``."""
+    wanted = 1
     for n in range(rules.rows.size - 1):
         if rules.rows[n].succ < rules.rows[n + 1].succ:
             continue
         if wish.mode != SAMPLE:
-            most = max(most, wish.candidate[n] + 1)
+            wanted = max(wanted, wish.candidate[n] + 1)
             continue
-        chips = rules.root[0, n] & at_most(cap - 1)
+        chips = rules.root[0, n] & at_most(most - 1)
         if chips:
-            most = max(most, choose_chip(n, chips, wish, state) + 1)
-    return min(most, cap)
+            wanted = max(wanted, choose_chip(n, chips, wish, state) + 1)
+    return min(wanted, most)
 
 
 @leaf
-def _lower_cap(row: int, cap: int, untried: Bool) -> int:
-    """Return the most chips to try after ``row`` has failed."""
-    for fewer in range(1, min(row, cap + 1)):
-        if untried[fewer]:
-            return row
-    return untried.size - 1
+def _narrow(
+    count: int, fewest: int, most: int, untried: Bool, memory: bool, state: UInt64
+) -> tuple[int, int]:
+    """Return the fewest and the most chips to try after ``count`` has failed.
+
+    Fewer chips make most rules easier, but not memory: there either side is tried.
+    Where that leaves nothing else, all numbers are open again.
+    """
+    if memory and next_below(state, 2) == 0:
+        fewest = max(count, 1)
+    else:
+        most = count
+    if _num_untried(fewest, most, untried) <= untried[count]:
+        return 1, untried.size - 1
+    return fewest, most

@@ -80,7 +80,8 @@ def search(
     order
         ``[N] int32``: the blocks in the order of decision.
     max_conflicts
-        Give up after more contradictions.
+        Give up after more contradictions that taking the last decision back did not
+        resolve.
     full
         Whether all rules run.
     resume
@@ -97,6 +98,7 @@ def search(
     at = num_blocks if wish.mode == SAMPLE else 0
     num_conflicts = 0
     consistent = not resume
+    refuting = resume
     while True:
         if consistent and propagate(rules, domains, full):
             at = _next_open(at, order, wish, domains)
@@ -108,9 +110,11 @@ def search(
             else:
                 chip = choose_chip(n, domains.block[n].chips, wish, state)
             mark(n, bit(chip), at, domains)
+            refuting = False
             consistent = restrict(n, bit(chip), rules, domains)
         else:
-            num_conflicts += 1
+            num_conflicts += refuting
+            refuting = True
             if domains.now[0].num_decisions == 0:
                 return IMPOSSIBLE, num_conflicts
             if num_conflicts > max_conflicts:

@@ -33,7 +33,7 @@ def reset(row: int, rules: Rules, domains: Domains) -> None:
     num_chips = rules.memory_bytes.size
     now = domains.now
     now[0].queue_first = now[0].queue_size = now[0].num_decisions = now[0].work = 0
-    now[0].trail_size = now[0].num_saved = now[0].top = 0
+    now[0].trail_size = now[0].num_saved = now[0].top = now[0].margin_bytes = 0
     now[0].stale = now[0].moved = now[0].required = NO_CHIPS
     now[0].covered = now[0].fuller = NO_CHIPS
     domains.chip[num_chips].cover = rules.root_cover[row, num_chips]
@@ -45,6 +45,8 @@ def reset(row: int, rules: Rules, domains: Domains) -> None:
         domains.chip[c].open_out = domains.chip[c].open_in = NO_CHIPS
         for j in range(domains.item_users.shape[0]):
             domains.item_users[j, c] = 0
+        for d in range(num_chips):
+            domains.bound_bytes[c, d] = 0
         clear(c, domains.graph)
     if rules.cover and row > 0:
         domains.now[0].required = at_most(row - 1)
@@ -56,6 +58,7 @@ def reset(row: int, rules: Rules, domains: Domains) -> None:
         domains.paths[n].below = NO_CHIPS
         domains.block[n].changed = 0
         top = max(top, lowest(chips))
+        _bind_bytes(n, chips, 1, rules, domains)
         if is_single(chips):
             _link(n, lowest(chips), rules, domains)
             notify(n, FIXED, domains)
@@ -96,6 +99,8 @@ def restrict(n: int, allowed: np.uint64, rules: Rules, domains: Domains) -> bool
     _record(n, old, domains)
     domains.block[n].chips = new
     _count_cover(old & ~new, 1, domains)
+    _bind_bytes(n, old, -1, rules, domains)
+    _bind_bytes(n, new, 1, rules, domains)
     why = 0
     low = lowest(new)
     if low != lowest(old):
@@ -170,6 +175,8 @@ def undo(rules: Rules, domains: Domains) -> int:
             if is_single(new):
                 _unlink(n, lowest(new), rules, domains)
             _count_cover(old & ~new, -1, domains)
+            _bind_bytes(n, new, -1, rules, domains)
+            _bind_bytes(n, old, 1, rules, domains)
             domains.block[n].chips = old
     domains.now[0].trail_size = first
     restore(domains.decision[level].num_saved, domains)
@@ -204,6 +211,16 @@ def _count_cover(gone: np.uint64, lost: int, domains: Domains) -> None:
         domains.chip[first].cover -= lost
         domains.chip[past].cover += lost
         gone &= ~at_most(past - 1)
+
+
+@inner
+def _bind_bytes(
+    n: int, chips: np.uint64, sign: int, rules: Rules, domains: Domains
+) -> None:
+    """Add what block ``n`` needs to the chips it is bound to lie between."""
+    if rules.memory:
+        need_bytes = sign * rules.extra[n].need_bytes
+        domains.bound_bytes[lowest(chips), highest(chips)] += need_bytes
 
 
 @inner

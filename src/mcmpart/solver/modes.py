@@ -30,7 +30,7 @@ UNIFORM_SHARE = 0.02
 op could otherwise never be corrected."""
 
 ATTEMPTS = 100
-WORK_PER_BLOCK = 400
+WORK_PER_BLOCK = 1_000
 """Limits of a row: searches, and looks at a block for each block of the graph. A
 transformer's row takes one search and some six looks."""
 
