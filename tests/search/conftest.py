@@ -2,9 +2,11 @@
 
 import pytest
 
+from mcmpart.search import METHODS
 from mcmpart.search.warm import warm_up
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _compiled():
-    warm_up()
+    for name in METHODS:
+        warm_up(name)

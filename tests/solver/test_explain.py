@@ -104,7 +104,7 @@ def test_the_demands_that_clash(ladder):
 def test_each_demand_named_is_needed(make_problem):
     """Without any one of the demands named there is a valid partition."""
     checked = 0
-    for seed in range(400):
+    for seed in range(250):
         rng = np.random.default_rng([seed, 7])
         problem = make_problem(rng, int(rng.integers(3, 7)), num_chips=3)
         names = [str(name) for name in rng.permutation(problem.graph.op_name)]
@@ -127,7 +127,7 @@ def test_each_demand_named_is_needed(make_problem):
             relaxed = replace(pinned, package=package, user=UserRules(pins=fewer))
             assert not find_any(relaxed, later()).is_impossible, (seed, sentence)
             checked += 1
-    assert checked > 20
+    assert checked > 10
 
 
 def _with_rules(package, rules):

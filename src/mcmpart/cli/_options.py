@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FORMATS = ("onnx", "graph", "dnn-partitioning", "pipedream")
 """The keys of ``frontends.load.FRONTENDS``, which takes too long to import for help."""
 
-METHODS = ("auto", "greedy", "slice", "local")
+METHODS = ("auto", "greedy", "random", "anneal", "slice", "local")
 """The keys of ``search.METHODS``, likewise."""
 
 ModelArgument = Annotated[

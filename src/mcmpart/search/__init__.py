@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from mcmpart.search.anneal import Anneal
 from mcmpart.search.auto import Auto
 from mcmpart.search.greedy import Greedy
 from mcmpart.search.local import Local
@@ -17,11 +18,14 @@ from mcmpart.search.method import (
     relative_gap,
     run_search,
 )
+from mcmpart.search.random import Random
 from mcmpart.search.slice import Slice
 
 METHODS: dict[str, Callable[[Setting], SearchMethod]] = {
     "auto": Auto,
     "greedy": Greedy,
+    "random": Random,
+    "anneal": Anneal,
     "slice": Slice,
     "local": Local,
 }
