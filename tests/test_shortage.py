@@ -43,7 +43,7 @@ def unfinished(monkeypatch):
     none = Exhausted(None, np.inf, 7, complete=False)
     monkeypatch.setattr(shortage, "best_of_all", lambda problem, limit: none)
     unknown = Feasibility(None, is_impossible=False)
-    monkeypatch.setattr(shortage, "find_any", lambda problem, deadline: unknown)
+    monkeypatch.setattr(shortage, "find_any", lambda problem, is_late: unknown)
 
 
 def triangle_on_three_chips(make_package):

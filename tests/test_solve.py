@@ -406,7 +406,7 @@ def test_start_from_another_graph(toy, make_package):
         ({"gap": float("nan")}, "the gap is nan: give"),
         (
             {"method": "magic"},
-            "there is no method 'magic': choose one of auto, greedy, slice, local",
+            "there is no method 'magic': choose one of auto, greedy, random, anneal, ",
         ),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable
 
 from mcmpart.bounds.exhaustive import MAX_PARTITIONS, best_of_all
 from mcmpart.errors import InfeasibleError, NoPlanFoundError
@@ -13,8 +14,9 @@ from mcmpart.hardware.package import MAX_CHIPS
 from mcmpart.partition import Partition
 from mcmpart.problem import Problem
 from mcmpart.search import Setting, pipeline_evaluator
+from mcmpart.search.interrupt import is_pressed
 from mcmpart.search.slice import Slice
-from mcmpart.solver.explain import CORE_S, Feasibility, contradiction, find_any
+from mcmpart.solver.explain import Feasibility, contradiction, find_any
 from mcmpart.units import format_bytes
 
 SMALL_OPS = 32
@@ -22,6 +24,9 @@ SMALL_OPS = 32
 
 SEARCH_S = 2.0
 """Most time that goes into an exhaustive search of a larger graph."""
+
+CORE_S = 2.0
+"""Most time that goes into finding which demands contradict each other."""
 
 HINT_S = 2.0
 """Most time that goes into working out what would fit."""
@@ -51,10 +56,12 @@ def last_resort(problem: Problem, spent: str) -> Int32:
         return looked_at.chip_of
     found = Feasibility(None, is_impossible=looked_at.complete)
     if not looked_at.complete:
-        found = find_any(problem, time.perf_counter() + SEARCH_S)
+        found = find_any(problem, late_after(SEARCH_S))
     if found.chip_of is not None:
         return found.chip_of
     hint = _memory_hint(problem, time.perf_counter() + HINT_S)
+    if is_pressed():
+        raise KeyboardInterrupt
     if found.is_impossible:
         rule, reason = _reason(problem, hint)
         raise InfeasibleError(
@@ -66,11 +73,17 @@ def last_resort(problem: Problem, spent: str) -> Int32:
     )
 
 
+def late_after(seconds: float) -> Callable[[], bool]:
+    """Return a function that tells whether the time is over, or Ctrl-C was pressed."""
+    deadline = time.perf_counter() + seconds
+    return lambda: time.perf_counter() >= deadline or is_pressed()
+
+
 def _reason(problem: Problem, hint: str) -> tuple[str, str]:
     """Return the rule that no partition obeys, and the sentence that says so."""
     if hint:
         return "memory", hint
-    return contradiction(problem, time.perf_counter() + CORE_S)
+    return contradiction(problem, late_after(CORE_S))
 
 
 def _memory_hint(problem: Problem, deadline: float) -> str:

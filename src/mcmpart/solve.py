@@ -31,7 +31,7 @@ from mcmpart.search import (
 )
 from mcmpart.search.interrupt import noted_interrupts
 from mcmpart.search.warm import warm_up
-from mcmpart.shortage import last_resort
+from mcmpart.shortage import CORE_S, last_resort, late_after
 from mcmpart.solver.explain import raise_if_contradictory
 
 
@@ -139,7 +139,7 @@ def solve(
         if start is None:
             problem, record = choose_replicas(problem, time_s)
         if record is None:
-            raise_if_contradictory(problem)
+            raise_if_contradictory(problem, late_after(CORE_S))
         setting = Setting(
             problem=problem,
             seed=seed,

@@ -219,7 +219,7 @@ def test_all_chips(four):
 
 def test_rules_that_contradict(four):
     """A pin past what the ops before can fill."""
-    text = "no partition is left: the rules contradict each other"
+    text = "no partition of the blocks is left: the rules contradict each other"
     with pytest.raises(InfeasibleError, match=f"^{text}$"):
         Solver(four(pins={"op_1": 2}))
 
@@ -255,3 +255,35 @@ def _explore(solver, problem, found):
         if solver.assign(is_open[0], chip) == level + 1:
             _explore(solver, problem, found)
             solver.undo()
+
+
+def test_nothing_after_the_last_refutation(make_package):
+    """Once every decision is refuted, the solver has no partition and no domains."""
+    user = UserRules(
+        apart=tuple((f"op_{b}", f"op_{a}") for a in range(3) for b in range(a))
+    )
+    package = make_package(2, rules=(), long_edges="direct")
+    solver = Solver(Problem(chain(3), package, user=user, replica_threshold=0.0))
+    with pytest.raises(InfeasibleError, match="every decision was refuted"):
+        solver.assign(0, 0)
+    assert not solver.is_solved
+    with pytest.raises(InfeasibleError, match="every decision was refuted"):
+        solver.domain(0)
+
+
+@pytest.mark.parametrize("op", [1.5, "a", None])
+def test_ops_are_whole_numbers(make_package, op):
+    """Another type of op is refused in a sentence."""
+    solver = Solver(Problem(chain(3), make_package(2), replica_threshold=0.0))
+    with pytest.raises(InputError, match=r"op is .*: give a whole number"):
+        solver.domain(op)
+
+
+def test_restart(make_package):
+    """After a restart all is as before the first decision, refutations forgotten."""
+    solver = Solver(Problem(chain(3), make_package(3), replica_threshold=0.0))
+    before = [solver.domain(op) for op in range(3)]
+    solver.assign(2, 0)
+    solver.restart()
+    assert [solver.domain(op) for op in range(3)] == before
+    assert solver.num_decisions == 0

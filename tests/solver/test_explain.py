@@ -1,5 +1,6 @@
 """Whether any partition is valid, and which demands contradict each other."""
 
+import itertools
 import re
 import time
 from dataclasses import replace
@@ -16,8 +17,9 @@ from mcmpart.solver.explain import contradiction, find_any, raise_if_contradicto
 
 
 def later(seconds=20.0):
-    """Return a deadline."""
-    return time.perf_counter() + seconds
+    """Return a function that tells whether so many seconds are over."""
+    deadline = time.perf_counter() + seconds
+    return lambda: time.perf_counter() >= deadline
 
 
 def net_of(reads_of, **op):
@@ -80,7 +82,7 @@ def test_a_view_that_fills_a_chip(make_package):
 
 def test_no_time_is_no_proof(ladder):
     """Past the deadline nothing is claimed."""
-    found = find_any(Problem(*ladder), time.perf_counter() - 1)
+    found = find_any(Problem(*ladder), lambda: True)
     assert (found.chip_of, found.is_impossible) == (None, False)
 
 
@@ -91,7 +93,7 @@ def test_the_demands_that_clash(ladder):
     user = UserRules(pins={"a": 0, "b": 1, "c": 2, "d": 3})
     problem = Problem(graph, package, user=user)
     with pytest.raises(InfeasibleError) as caught:
-        raise_if_contradictory(problem)
+        raise_if_contradictory(problem, later())
     assert caught.value.rule == "triangle"
     message = str(caught.value)
     assert message.startswith("no plan exists: the rule triangle, 'a' pinned to chip 0")
@@ -137,6 +139,26 @@ def _with_rules(package, rules):
     return replace(package, rules=rules, long_edges=long_edges)
 
 
+def test_no_time_to_find_out_which(ladder):
+    """Out of time, no set is claimed to be the smallest."""
+    user = UserRules(pins={"a": 0, "b": 1, "c": 2, "d": 3})
+    rule, sentence = contradiction(Problem(*ladder, user=user), lambda: True)
+    assert rule == "rules"
+    assert sentence == (
+        "among no_skip, triangle, memory, pins some contradict each other, and the "
+        "time was too short to find out which: drop some of the demands"
+    )
+
+
+def test_more_apart_than_chips(make_package):
+    """Four ops pairwise apart on three chips are refuted, whatever else there is."""
+    graph = net_of(dict.fromkeys("abcdefghijklmnop", ""))
+    pairs = tuple(itertools.combinations("mnop", 2))
+    package = make_package(3, rules=(), long_edges="direct")
+    problem = Problem(graph, package, user=UserRules(apart=pairs))
+    assert find_any(problem, later()).is_impossible
+
+
 def test_memory_alone(make_package):
     """Where only memory is too small, the remedy is memory."""
     graph = chain(2, flops=0, tensor_bytes=10, seconds=[1, 1])
@@ -159,10 +181,10 @@ def test_apart_and_together_are_named(make_package):
     user = UserRules(apart=(("a", "b"), ("b", "c")), pins={"c": 1})
     problem = Problem(graph, package, user=user)
     with pytest.raises(InfeasibleError) as caught:
-        raise_if_contradictory(problem)
+        raise_if_contradictory(problem, later())
     assert "'a' apart from 'b' and 'b' apart from 'c'" in str(caught.value)
 
 
 def test_silence_without_demands(ladder):
     """A problem with only the package's rules is not looked at: it costs nothing."""
-    raise_if_contradictory(Problem(*ladder))
+    raise_if_contradictory(Problem(*ladder), later())

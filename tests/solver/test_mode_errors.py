@@ -107,3 +107,30 @@ def test_more_seeds_than_candidates(problem):
     text = "there are 1 candidates and 2 seeds: give one seed per candidate"
     with pytest.raises(InputError, match=f"^{text}$"):
         fix_many(problem, np.zeros((1, 3), dtype=int), [0, 1])
+
+
+def test_large_probabilities(problem):
+    """Only ratios count: numbers near the largest there are do not overflow."""
+    shape = (problem.graph.num_ops, problem.num_chips)
+    plain, _ = sample_many(problem, np.ones(shape), range(50))
+    large, _ = sample_many(problem, np.full(shape, 1e308), range(50))
+    assert (plain == large).all()
+
+
+def test_seeds_beyond_63_bits(problem):
+    """Seeds on either side of 2^63 may stand in one list."""
+    rows, _ = sample_many(problem, None, [2**64 - 1, 0])
+    assert (rows[1] == sample_many(problem, None, [0])[0][0]).all()
+
+
+@pytest.mark.parametrize("workers", [0, -3, 1.5, "2"])
+def test_workers(problem, workers):
+    """The number of workers is a whole number from 1 up."""
+    with pytest.raises(InputError, match=r"the number of workers is .*: give at least"):
+        sample_many(problem, None, [0], workers=workers)
+
+
+def test_text_for_probabilities(problem):
+    """Text is refused in a sentence."""
+    with pytest.raises(InputError, match="probabilities are not real numbers"):
+        sample_many(problem, "even", [0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 
 import numpy as np
@@ -55,6 +56,8 @@ class Solver:
     """
 
     def __init__(self, problem: Problem, num_used: int | None = None) -> None:
+        if num_used is not None:
+            num_used = _whole(num_used, "num_used")
         if num_used is not None and not 1 <= num_used <= problem.num_chips:
             raise InputError(
                 f"num_used is {num_used}: give a number of chips from 1 to "
@@ -73,10 +76,11 @@ class Solver:
             )
         if not self._rules.possible[row]:
             raise InfeasibleError(
-                "rules", "no partition is left: the rules contradict each other"
+                "rules",
+                "no partition of the blocks is left: the rules contradict each other",
             )
-        reset(row, self._rules, self._domains)
-        propagate(self._rules, self._domains, True)
+        self._row = row
+        self.restart()
 
     @property
     def num_decisions(self) -> int:
@@ -87,7 +91,9 @@ class Solver:
     def is_solved(self) -> bool:
         """Whether every op has one chip left; then only memory is still to check."""
         chips = self._domains.block["chips"]
-        return bool((chips & (chips - np.uint64(1)) == 0).all())
+        return not self._is_refuted and bool(
+            (chips & (chips - np.uint64(1)) == 0).all()
+        )
 
     @property
     def chip_of(self) -> Int32:
@@ -98,6 +104,16 @@ class Solver:
         chips = self._domains.block["chips"]
         lowest = np.bitwise_count((chips & (~chips + np.uint64(1))) - np.uint64(1))
         return self._problem.blocks.expand(lowest.astype(np.int32))
+
+    def restart(self) -> None:
+        """Take every decision back, and forget what was refuted.
+
+        ``assign`` goes back step by step, so a wrong decision at the beginning may cost
+        any number of steps to find: start afresh in another order after some dozens.
+        """
+        self._is_refuted = False
+        reset(self._row, self._rules, self._domains)
+        propagate(self._rules, self._domains, True)
 
     def domain(self, op: int) -> tuple[int, ...]:
         """Return the chips still possible for an op, ascending.
@@ -132,7 +148,10 @@ class Solver:
             Every decision was refuted, and no partition is left.
         """
         block = self._block(op)
-        wanted = {int(chips)} if isinstance(chips, int | np.integer) else set(chips)
+        if isinstance(chips, Iterable):
+            wanted = {_whole(chip, "chip") for chip in chips}
+        else:
+            wanted = {_whole(chips, "chip")}
         possible = wanted.intersection(self.domain(op))
         if not possible:
             raise InputError(
@@ -143,7 +162,10 @@ class Solver:
         mask = np.uint64(sum(1 << int(chip) for chip in possible))
         if self.num_decisions == self._domains.decision.size:
             raise InputError("there are as many decisions as ops: take one back first")
-        if not decide(block, mask & EVERY_CHIP, self._rules, self._domains, True):
+        self._is_refuted = not decide(
+            block, mask & EVERY_CHIP, self._rules, self._domains, True
+        )
+        if self._is_refuted:
             raise InfeasibleError(
                 "rules", "no partition is left: every decision was refuted"
             )
@@ -162,7 +184,12 @@ class Solver:
         return undo(self._rules, self._domains)
 
     def _block(self, op: int) -> int:
+        if self._is_refuted:
+            raise InfeasibleError(
+                "rules", "no partition is left: every decision was refuted"
+            )
         graph = self._problem.graph
+        op = _whole(op, "op")
         if not 0 <= op < graph.num_ops:
             raise InputError(
                 f"there is no op {op}: the graph has ops 0 to {graph.num_ops - 1}"
@@ -178,3 +205,10 @@ class Solver:
 
 def _chips_in(mask: int) -> tuple[int, ...]:
     return tuple(c for c in range(mask.bit_length()) if mask >> c & 1)
+
+
+def _whole(value: object, what: str) -> int:
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise InputError(f"{what} is {value!r}: give a whole number") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -27,9 +26,6 @@ FIRST_CONFLICTS = 200
 MORE_CONFLICTS = 4
 """Factor on that in each further round."""
 
-CORE_S = 2.0
-"""Most time that goes into finding which demands contradict each other."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Feasibility:
@@ -47,16 +43,18 @@ class Feasibility:
     is_impossible: bool
 
 
-def find_any(problem: Problem, deadline: float) -> Feasibility:
+def find_any(problem: Problem, is_late: Callable[[], bool]) -> Feasibility:
     """Look for a valid partition until one is found or none is left.
 
     Every op stands for itself: merged views could be what fills a chip.
 
     Parameters
     ----------
-    deadline
-        ``time.perf_counter()`` at which to give up.
+    is_late
+        Asked again and again whether to give up.
     """
+    if is_late():
+        return Feasibility(None, is_impossible=False)
     blocks = unmerged_blocks(problem)
     rules = make_rules(problem, blocks)
     domains = room_for(rules)
@@ -67,7 +65,7 @@ def find_any(problem: Problem, deadline: float) -> Feasibility:
     max_conflicts = FIRST_CONFLICTS
     while open_rows:
         for row in tuple(open_rows):
-            if time.perf_counter() >= deadline:
+            if is_late():
                 return Feasibility(None, is_impossible=False)
             reset(row, rules, domains)
             outcome = _search_row(problem, blocks, rules, domains, max_conflicts)
@@ -79,10 +77,10 @@ def find_any(problem: Problem, deadline: float) -> Feasibility:
     return Feasibility(None, is_impossible=True)
 
 
-def raise_if_contradictory(problem: Problem) -> None:
+def raise_if_contradictory(problem: Problem, is_late: Callable[[], bool]) -> None:
     """Raise where propagation alone refutes the user's demands.
 
-    Silence proves nothing.
+    Silence proves nothing. ``is_late`` ends the search for which of them.
 
     Raises
     ------
@@ -93,15 +91,16 @@ def raise_if_contradictory(problem: Problem) -> None:
     if not (user.pins or user.apart or user.all_chips):
         return
     if not make_rules(problem, unmerged_blocks(problem)).possible.any():
-        rule, sentence = contradiction(problem, time.perf_counter() + CORE_S)
+        rule, sentence = contradiction(problem, is_late)
         raise InfeasibleError(rule, f"no plan exists: {sentence}")
 
 
-def contradiction(problem: Problem, deadline: float) -> tuple[str, str]:
+def contradiction(problem: Problem, is_late: Callable[[], bool]) -> tuple[str, str]:
     """Return which demands of an impossible problem contradict each other.
 
     The demands are the package's rules and the user's; the dataflow always holds. None
-    can be left out of those returned, unless the time was too short to find out.
+    can be left out of those returned. Where the time is too short to find out, the
+    sentence says so.
 
     Returns
     -------
@@ -117,12 +116,21 @@ def contradiction(problem: Problem, deadline: float) -> tuple[str, str]:
     demands = _demands(problem)
 
     def contradict(subset: Sequence[_Demand]) -> bool:
+        if is_late():
+            raise TimeoutError
         try:
-            return find_any(_with_demands(problem, subset), deadline).is_impossible
+            return find_any(_with_demands(problem, subset), is_late).is_impossible
         except InfeasibleError:
             return True
 
-    core = _minimal([], [], demands, contradict)
+    try:
+        core = _minimal([], [], demands, contradict)
+    except TimeoutError:
+        kinds = dict.fromkeys(demand.rule or demand.field for demand in demands)
+        return "rules", (
+            f"among {', '.join(kinds)} some contradict each other, and the time was "
+            "too short to find out which: drop some of the demands"
+        )
     rules = [demand.rule for demand in core if demand.rule]
     texts = [demand.text for demand in core]
     joined = " and ".join([", ".join(texts[:-1]), texts[-1]] if texts[1:] else texts)
@@ -144,7 +152,9 @@ def _search_row(
     conflicts_left: int,
 ) -> int:
     """Return the outcome of a search; only a partition that fits the memory counts."""
-    order = np.arange(blocks.num_blocks, dtype=np.int32)
+    # Pairs apart clash among themselves first.
+    num_apart = np.bincount(blocks.arrays.apart.ravel(), minlength=blocks.num_blocks)
+    order = np.argsort(-num_apart, kind="stable").astype(np.int32)
     wish = Wish(SAMPLE, np.empty((0, 0)), 0.0, np.empty(0, dtype=np.int32))
     state = new_state(0)
     resume = False

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Literal
 
 import numpy as np
@@ -14,7 +16,7 @@ from mcmpart.errors import InputError
 from mcmpart.evaluate import evaluate_many
 from mcmpart.graph.graph import Bool, Float64, Int32
 from mcmpart.problem import Problem
-from mcmpart.solver._arrays import UInt64
+from mcmpart.solver._arrays import Domains, UInt64
 from mcmpart.solver._rows import Limits, Model, solve_rows
 from mcmpart.solver._search import FIX_NEAREST, FIX_RANDOM, SAMPLE, SOLVED
 from mcmpart.solver.setup import make_rules, room_for
@@ -34,8 +36,8 @@ WORK_PER_BLOCK = 1_000
 """Limits of a row: searches, and looks at a block for each block of the graph. A
 transformer's row takes one search and some six looks."""
 
-ROWS_PER_TASK = 16
-"""Fewest rows that are worth a thread of their own."""
+ROWS_PER_CALL = 16
+"""Rows between two looks at an interrupt."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +93,8 @@ def sample_many(
     chip_of
         ``[B, V] int32``; -1 for replicable ops, and for all ops of an unsolved row.
     solved
-        ``[B] bool``; False where the limit of attempts was met.
+        ``[B] bool``; False where the limit of attempts was met, or where the rules
+        contradict each other.
 
     Raises
     ------
@@ -181,7 +184,8 @@ def sample_rows(
         weights = _checked_weights(problem, probabilities)
     checked_seeds = _checked_seeds(seeds)
     no_candidates = np.empty((checked_seeds.size, 0), dtype=np.int32)
-    task = _Task(problem, SAMPLE, weights, uniform_share, _order_of(problem, order))
+    share = float(uniform_share)
+    task = _Task(problem, SAMPLE, weights, share, _order_of(problem, order))
     return task.run(no_candidates, checked_seeds, workers)
 
 
@@ -235,12 +239,14 @@ class _Task:
         chip_of = np.empty((num_rows, num_blocks), dtype=np.int32)
         outcome = np.empty(num_rows, dtype=np.int32)
         num_attempts = np.empty(num_rows, dtype=np.int32)
-        workers = workers or os.cpu_count() or 1
-        num_tasks = max(1, min(workers, num_rows // ROWS_PER_TASK))
-        cuts = np.linspace(0, num_rows, num_tasks + 1).astype(int)
+        num_threads = max(1, min(_checked_workers(workers), num_rows))
+        rooms: SimpleQueue[Domains] = SimpleQueue()
+        for _ in range(num_threads):
+            rooms.put(room_for(rules))
 
-        def fill(task: int) -> None:
-            part = slice(cuts[task], cuts[task + 1])
+        def fill(first: int) -> None:
+            part = slice(first, first + ROWS_PER_CALL)
+            room = rooms.get()
             solve_rows(
                 rules,
                 Model(problem.blocks.arrays, problem.live, problem.package_arrays),
@@ -254,15 +260,30 @@ class _Task:
                 chip_of[part],
                 outcome[part],
                 num_attempts[part],
-                room_for(rules),
+                room,
             )
+            rooms.put(room)
 
-        if num_tasks == 1:
-            fill(0)
+        firsts = range(0, num_rows, ROWS_PER_CALL)
+        if num_threads == 1 or len(firsts) == 1:
+            for first in firsts:
+                fill(first)
         else:
-            with ThreadPoolExecutor(num_tasks) as pool:
-                list(pool.map(fill, range(num_tasks)))
+            pool = ThreadPoolExecutor(num_threads)
+            try:
+                list(pool.map(fill, firsts))
+            finally:
+                # After an interrupt the calls that wait are not begun.
+                pool.shutdown(cancel_futures=True)
         return Rows(problem.blocks.expand(chip_of), outcome == SOLVED, num_attempts)
+
+
+def _checked_workers(workers: int | None) -> int:
+    if workers is None:
+        return os.cpu_count() or 1
+    if not isinstance(workers, int | np.integer) or workers < 1:
+        raise InputError(f"the number of workers is {workers!r}: give at least 1")
+    return int(workers)
 
 
 def _order_of(problem: Problem, order: Order) -> Int32:
@@ -279,7 +300,13 @@ def _order_of(problem: Problem, order: Order) -> Int32:
 
 
 def _checked_weights(problem: Problem, probabilities: ArrayLike) -> Float64:
-    weights = np.asarray(probabilities, dtype=np.float64)
+    try:
+        weights = np.asarray(probabilities).astype(np.float64, casting="same_kind")
+    except (TypeError, ValueError):
+        raise InputError(
+            "the probabilities are not real numbers: give one row per op and one "
+            "column per chip"
+        ) from None
     shape = (problem.graph.num_ops, problem.num_chips)
     if weights.shape != shape:
         raise InputError(
@@ -290,12 +317,17 @@ def _checked_weights(problem: Problem, probabilities: ArrayLike) -> Float64:
         raise InputError(
             "a probability is negative or not finite: give numbers from 0 up"
         )
-    rows: Float64 = np.ascontiguousarray(weights[problem.blocks.arrays.first_op])
-    return rows
+    rows = weights[problem.blocks.arrays.first_op]
+    # Only ratios count; scaled, the sum of a row is finite.
+    rows = rows / np.maximum(rows.max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    return np.ascontiguousarray(rows)
 
 
 def _checked_seeds(seeds: ArrayLike) -> UInt64:
     given = np.asarray(seeds)
+    if given.dtype.kind in "fO" and given.ndim == 1:
+        # Whole numbers on either side of 2^63 have no common type in numpy.
+        given = _large_seeds(seeds, given)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
         raise InputError(
             f"seeds have shape {given.shape} and type {given.dtype}: give a row of "
@@ -304,6 +336,13 @@ def _checked_seeds(seeds: ArrayLike) -> UInt64:
     if given.size and given.min() < 0:
         raise InputError(f"a seed is {given.min()}: give 0 or more")
     return given.astype(np.uint64)
+
+
+def _large_seeds(seeds: ArrayLike, given: NDArray[np.generic]) -> NDArray[np.generic]:
+    try:
+        return np.array([operator.index(seed) for seed in seeds], dtype=np.uint64)  # type: ignore[union-attr, arg-type]
+    except (TypeError, OverflowError):
+        return given
 
 
 def _checked_candidates(problem: Problem, candidates: NDArray[np.integer]) -> Int32:
@@ -318,5 +357,5 @@ def _checked_candidates(problem: Problem, candidates: NDArray[np.integer]) -> In
             f"candidates have {given.shape[1]} columns: give one for each of the "
             f"{problem.graph.num_ops} ops"
         )
-    rows: Int32 = np.clip(given, -1, problem.num_chips).astype(np.int32)
-    return rows
+    clipped = np.clip(given, -1, problem.num_chips)
+    return np.ascontiguousarray(clipped, dtype=np.int32)
