@@ -39,8 +39,10 @@ def found(rows, *costs, valid=True):
 def by_hand(toy, monkeypatch, *luck, start=(0, 0, 0, 1, 1, 2)):
     """Return the method at 1.0 s, and the partitions that its moves begin at.
 
-    ``luck`` are the random numbers that decide on rises.
+    It cools from 0.1 to 0.001; ``luck`` are the random numbers that decide on rises.
     """
+    monkeypatch.setattr(anneal, "HOT", 0.1)
+    monkeypatch.setattr(anneal, "COLD", 0.001)
     method = Anneal(Setting(toy, start=np.array(start)))
     seen = []
     method.observe(found([start], 1.0))
@@ -138,7 +140,7 @@ def test_invalid_is_never_taken(toy, monkeypatch):
 
 
 def test_cooling_and_restarts(toy, monkeypatch):
-    """Rounds of 2 and 4 cool from 0.1 to 0.001, and each begins at the best, at 1.0 s.
+    """Rounds of 2 and then 4 partitions each begin at the best one, at 1.0 s.
 
     A rise of 0.01 has the chance exp(-0.1) = 0.905 at their begin, and 1/e = 0.368
     halfway, where the temperature is 0.01.
