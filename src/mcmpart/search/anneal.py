@@ -23,8 +23,8 @@ NUM_DRAWS = 8
 HOT = 0.03
 COLD = 1e-3
 """Temperatures, relative to the bottleneck at hand: at first a plan that is 3 % worse
-is taken once in e times, at the end one that is 0.1 % worse. From 0.1, a transformer of 36
-layers came out 5 % slower after 1,000 evaluations; other changes mattered less."""
+is taken once in e times, at the end one that is 0.1 % worse. From 0.1, a transformer of
+36 layers came out 5 % slower after 1,000 evaluations; other changes mattered less."""
 
 FIRST_ROUND = 200
 """Partitions judged in the first round, so that a budget of some hundred cools."""
