@@ -4,12 +4,14 @@ Times are CPU time, since the machines are shared: wall time would count the oth
 
 python benchmarks/solver.py [sample] [fix] [graphs] [rules] [cp-sat] [large]
 
-Without a name all parts run; ``cp-sat`` takes some 20 minutes, the rest some 10.
+Without a name all parts run; ``cp-sat`` takes some 20 minutes, the rest some 10. Ends
+with exit code 1 if a part misses a target.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import subprocess
 import sys
 import time
@@ -38,6 +40,15 @@ ABLATED = (
     "encoder_decoder_6",
     "PipeDream nasnetamobile",
 )
+
+# Targets: rows a second, share of draws within 10 ms, times as fast as CP-SAT; and for
+# 50,000 ops the time of a draw and the peak memory.
+LEAST_PER_S = 2_000
+LEAST_QUICK = 0.999
+LEAST_OVER_CP_SAT = 1_000
+MOST_S = 1.0
+MOST_BYTES = 2e9
+
 EVENLY = Wish(SAMPLE, np.empty((0, 0)), 0.0, np.empty(0, dtype=np.int32))
 PERCENTILES = (0, 10, 50, 90, 100)
 
@@ -46,15 +57,18 @@ def main() -> None:
     """Run the parts that are named, or all."""
     wanted = sys.argv[1:] or list(PARTS)
     if wanted[0] == "--one-large":
-        print(one_large(wanted[1]))
-        return
+        sys.exit(0 if one_large(wanted[1]) else 1)
     unknown = [name for name in wanted if name not in PARTS]
     if unknown:
         sys.exit(f"there is no part {unknown[0]!r}: choose from {', '.join(PARTS)}")
     warm_up()
+    missed = []
     for name in wanted:
         print(f"\n{name}: {PARTS[name].__doc__}")
-        PARTS[name]()
+        if not PARTS[name]():
+            missed.append(name)
+    if missed:
+        sys.exit(f"targets missed by {', '.join(missed)}")
 
 
 def warm_up() -> None:
@@ -92,7 +106,7 @@ def draw_s(problem: Problem, seed: int) -> float:
     return cpu_s(lambda: draw(problem, range(seed, seed + 1)), repeats=1)
 
 
-def sample() -> None:
+def sample() -> bool:
     """SAMPLE, even chances, random order, transformer of 36 layers."""
     problem = Problem(transformer(36), RULED)
     rows, rate = draws_per_s(problem)
@@ -103,9 +117,10 @@ def sample() -> None:
     print(f"searches a draw: {spread(rows.num_attempts)}")
     print(f"ms of a draw called alone: {spread(1e3 * alone_s)}")
     print(f"chips used: {spread(num_used(rows))}")
+    return rate >= LEAST_PER_S and quick >= LEAST_QUICK
 
 
-def fix() -> None:
+def fix() -> bool:
     """FIX, random order, nearest chips, transformer of 36 layers."""
     problem = Problem(transformer(36), RULED)
     rng = np.random.default_rng(0)
@@ -114,31 +129,37 @@ def fix() -> None:
     valid = draw(problem, range(NUM_ROWS)).chip_of
     moved = (rng.random(shape) < 0.05) & (valid >= 0)
     disturbed = np.where(moved, anywhere, valid)
-    show_fixed("every op on a random chip", problem, anywhere)
-    show_fixed("a draw, 5 % of its ops on random chips", problem, disturbed)
+    rates = (
+        show_fixed("every op on a random chip", problem, anywhere),
+        show_fixed("a draw, 5 % of its ops on random chips", problem, disturbed),
+    )
+    return min(rates) >= LEAST_PER_S
 
 
-def show_fixed(name: str, problem: Problem, candidates: Int32) -> None:
-    """Print how fast the candidates are corrected, and how much of them stays."""
+def show_fixed(name: str, problem: Problem, candidates: Int32) -> float:
+    """Print and return how many candidates are corrected a second."""
     seeds = np.arange(candidates.shape[0])
     rows = fix_rows(problem, candidates, seeds, workers=1)
-    time_s = cpu_s(lambda: fix_rows(problem, candidates, seeds, workers=1))
+    rate = NUM_ROWS / cpu_s(lambda: fix_rows(problem, candidates, seeds, workers=1))
     placed = ~problem.graph.op_replicable
     kept = (rows.chip_of == candidates)[rows.solved][:, placed]
     print(
-        f"{name}: {NUM_ROWS / time_s:,.0f} rows/s, solved {rows.solved.mean():.1%}, "
+        f"{name}: {rate:,.0f} rows/s, solved {rows.solved.mean():.1%}, "
         f"ops kept {kept.mean():.1%}, searches {spread(rows.num_attempts)}"
     )
+    return rate
 
 
-def graphs() -> None:
+def graphs() -> bool:
     """SAMPLE, even chances, random order, 1,000 draws of each graph."""
     print(
         "graph                        blocks  solved  draws/s  distinct  "
         "chips used 0/10/50/90/100 %  on one chip"
     )
+    all_solved = True
     for name, problem in branchy_problems():
         rows, rate = draws_per_s(problem)
+        all_solved = all_solved and bool(rows.solved.all())
         used = num_used(rows)
         print(
             f"{name:<28} {problem.blocks.num_blocks:>6} {rows.solved.mean():>7.1%} "
@@ -147,9 +168,10 @@ def graphs() -> None:
             f"{' '.join(f'{p:.0f}' for p in np.percentile(used, PERCENTILES)):>28} "
             f"{(used == 1).mean():>12.1%}"
         )
+    return all_solved
 
 
-def costlier_rules() -> None:
+def costlier_rules() -> bool:
     """SAMPLE by at most ten searches at one number of chips, drawn or left open."""
     problems = dict(branchy_problems())
     print(
@@ -172,6 +194,7 @@ def costlier_rules() -> None:
                 f"{solved.sum() / time_s:>8,.0f} {tried.mean():>9.2f} "
                 f"{used[solved].mean() if solved.any() else 0:>11.1f}"
             )
+    return True
 
 
 def searched(problem: Problem, seed: int, full: bool, counted: bool) -> tuple[int, int]:
@@ -194,10 +217,11 @@ def searched(problem: Problem, seed: int, full: bool, counted: bool) -> tuple[in
     return 0, tried
 
 
-def cp_sat() -> None:
+def cp_sat() -> bool:
     """One draw against one partition from CP-SAT, one core, with a random hint."""
     from cp_sat import find_partition
 
+    least = math.inf
     for num_layers in (4, 36):
         problem = Problem(transformer(num_layers), RULED)
         our_s = 1 / draws_per_s(problem)[1]
@@ -214,6 +238,7 @@ def cp_sat() -> None:
                     num_used=count,
                     helped=True,
                 )
+                least = min(least, answer.solve_s / our_s)
                 at_least = "" if answer.outcome == "solved" else "at least "
                 used = 0 if answer.chip_of is None else answer.chip_of.max() + 1
                 print(
@@ -223,6 +248,7 @@ def cp_sat() -> None:
                     f"{at_least}{answer.solve_s / our_s:,.0f} x",
                     flush=True,
                 )
+    return least >= LEAST_OVER_CP_SAT
 
 
 def num_used(rows: Rows) -> Int32:
@@ -237,16 +263,15 @@ def spread(values: Int32 | Float64) -> str:
     return f"mean {values.mean():.3g}, least / 10 / 50 / 90 % / most {points}"
 
 
-def large() -> None:
+def large() -> bool:
     """Draw on some 50,000 ops, each graph in a process of its own."""
-    for name in LARGE:
-        command = [sys.executable, __file__, "--one-large", name]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        print(f"{name}: {done.stdout.strip()}")
+    command = [sys.executable, __file__, "--one-large"]
+    codes = [subprocess.run([*command, name], check=False).returncode for name in LARGE]
+    return not any(codes)
 
 
-def one_large(name: str) -> str:
-    """Return how long set-up and a draw take, and the peak memory (Linux)."""
+def one_large(name: str) -> bool:
+    """Print how long set-up and a draw take, and the peak memory (Linux)."""
     warm_up()
     graph = LARGE[name]()
     before_bytes = peak_bytes()
@@ -258,8 +283,8 @@ def one_large(name: str) -> str:
     rows = draw(problem, range(NUM_LARGE))
     times_s.append(time.process_time())
     problem_s, rules_s, draws_s = np.diff(times_s)
-    return (
-        f"{graph.num_ops:,} ops, {problem.blocks.num_blocks:,} blocks; problem "
+    print(
+        f"{name}: {graph.num_ops:,} ops, {problem.blocks.num_blocks:,} blocks; problem "
         f"{problem_s:.1f} s, rules {rules_s:.2f} s, a draw "
         f"{1e3 * draws_s / NUM_LARGE:.1f} ms, solved {rows.solved.mean():.0%}, "
         f"on average {num_used(rows).mean():.1f} chips and "
@@ -267,6 +292,7 @@ def one_large(name: str) -> str:
         f"{peak_bytes() / 2**20:.0f} MiB, "
         f"{before_bytes / 2**20:.0f} MiB of it before the problem"
     )
+    return bool(draws_s / NUM_LARGE <= MOST_S and peak_bytes() <= MOST_BYTES)
 
 
 def peak_bytes() -> int:
