@@ -19,7 +19,7 @@ from mcmpart.problem import Problem
 from mcmpart.search import METHODS, Budget, Setting, pipeline_evaluator, run_search
 from mcmpart.search.warm import warm_up
 
-SEEDS = range(5)
+SEEDS = range(3)
 
 BUDGETS = (100, 500, 5000)
 """Numbers of partitions judged after which the best so far is noted."""

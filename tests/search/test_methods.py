@@ -67,6 +67,14 @@ def test_the_toy_is_solved(name, toy, toy_optimum_s):
     assert record.bottleneck_s == pytest.approx(toy_optimum_s, rel=1e-12)
 
 
+def test_the_trace_names_the_method(name, toy):
+    """Each improvement is noted under the method's name, or that of a stage of auto."""
+    names = {"greedy", "slice", "local"} if name == "auto" else {name}
+    trace = search(name, toy).trace
+    assert trace
+    assert {point.method for point in trace} <= names
+
+
 def test_same_seed_same_proposals(name, make_problem):
     """Two runs with one seed propose the same, however fast the machine is."""
     problem = make_problem(np.random.default_rng(11), 30, num_chips=3)
