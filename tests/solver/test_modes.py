@@ -206,13 +206,16 @@ def test_candidates_that_are_no_chips(dtype, loose):
 
 
 def test_ops_of_a_block_take_the_first_ones_probabilities(make_package):
-    """Of two ops that must share a chip, the weights of the second are not read."""
+    """Of two ops that must share a chip, the weights of the second are not read.
+
+    The third op is the second block, and takes its own.
+    """
     package = make_package(3, long_edges="relay", rules=())
     user = UserRules(together=(("op_0", "op_1"),))
-    problem = Problem(chain(2), package, user=user, replica_threshold=0.0)
-    weights = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+    problem = Problem(chain(3), package, user=user, replica_threshold=0.0)
+    weights = np.eye(3)[[0, 2, 1]]
     rows, _ = sample_many(problem, weights, range(20), uniform_share=0.0)
-    assert rows.tolist() == [[1, 1]] * 20
+    assert rows.tolist() == [[0, 0, 1]] * 20
 
 
 def test_replicable_ops_have_no_chip(make_package):

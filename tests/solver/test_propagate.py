@@ -9,6 +9,8 @@ import itertools
 import numpy as np
 import pytest
 
+from mcmpart.problem import Problem
+from mcmpart.solver import Solver
 from mcmpart.solver.setup import make_rules
 
 
@@ -258,6 +260,7 @@ def test_the_chip_graph_equals_its_definition(full, tools, small_problem):
             domain = as_sets(step.domains.block["chips"])
             twin = Twin(tools, problem, 0, domain, full=full)
             assert twin.run()
+            assert twin.domain == as_sets(step.domains.block["chips"])
             for wanted, out, into in (
                 (twin.graph.arcs, "arcs_out", "arcs_in"),
                 (twin.graph.reach, "reaches", "reached_by"),
@@ -270,3 +273,26 @@ def test_the_chip_graph_equals_its_definition(full, tools, small_problem):
                 assert {(c, d) for d, cs in enumerate(sources) for c in cs} == wanted
             num_forbidden += len(twin.graph.no_path)
     assert num_forbidden >= 50
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_open_blocks_hear_of_each_forbidden_arc(down, tools, make_package):
+    """Along 0 -> 1 -> 2 -> 3 a neighbour of chip 0 loses chip 2, and then chip 3.
+
+    Ops 0 to 3 are in a row; op 4 reads op 0, and may join it or stand next to it. The
+    same upside down, from chip 4: op 0 feeds the row's last, and loses 2, then 1.
+    """
+    edges = [(0, 1), (1, 2), (2, 3), (0, 4)]
+    if down:
+        edges = [(4 - v, 4 - u) for u, v in edges]
+    graph = tools.edge_graph(5, edges)
+    package = make_package(5, rules=("triangle",))
+    solver = Solver(Problem(graph, package, replica_threshold=0.0))
+    heard = []
+    for i in range(4):
+        solver.assign(4 - i if down else i, 4 - i if down else i)
+        heard.append(solver.domain(0 if down else 4))
+    wanted = [(0, 1, 2, 3, 4), (0, 1, 2, 3, 4), (0, 1, 3, 4), (0, 1, 4)]
+    if down:
+        wanted = [tuple(sorted(4 - c for c in chips)) for chips in wanted]
+    assert heard == wanted
