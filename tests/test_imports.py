@@ -12,7 +12,7 @@ import mcmpart
 ROOT = Path(mcmpart.__file__).parent
 
 LAYERS = (
-    ("errors", "units", "_version", "_files", "_jit", "_bits", "_rng"),
+    ("errors", "units", "_version", "_files", "_jit", "_bits", "_rng", "_workers"),
     ("graph",),
     ("hardware", "frontends", "rewrite"),
     ("cost",),

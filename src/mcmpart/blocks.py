@@ -167,6 +167,32 @@ class Blocks:
         return chip_of_block
 
 
+def item_bytes(arrays: BlockArrays) -> Int64:
+    """Return what a chip stores once for all users of an item, ``[J] int64``."""
+    stored: Int64 = arrays.item_weight_bytes + 2 * arrays.item_host_bytes
+    return stored
+
+
+def own_bytes(arrays: BlockArrays) -> Int64:
+    """Return the weights and double buffers of each block alone, ``[N] int64``."""
+    stored: Int64 = arrays.weight_bytes + 2 * (arrays.host_bytes + arrays.output_bytes)
+    return stored
+
+
+def bytes_alone(arrays: BlockArrays, live_bytes: Int64) -> Int64:
+    """Return what each block needs of a chip that has nothing else, ``[N] int64``.
+
+    Parameters
+    ----------
+    live_bytes
+        ``[N] int64``: what is live while the block runs.
+    """
+    need = own_bytes(arrays) + live_bytes
+    rows = np.repeat(item_bytes(arrays), np.diff(arrays.user_ptr))
+    np.add.at(need, arrays.user, rows)
+    return need
+
+
 @dataclass(slots=True)
 class _Items:
     """Collects what a chip pays once for all its users."""

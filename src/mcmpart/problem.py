@@ -78,6 +78,11 @@ class UserRules:
         # A copy that the caller cannot change; a mapping proxy could not be pickled.
         object.__setattr__(self, "pins", dict(self.pins))
 
+    @property
+    def binds_chips(self) -> bool:
+        """Whether anything is demanded of which chips are used, and by which op."""
+        return bool(self.pins or self.apart or self.all_chips)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mcmpart._workers import num_workers
 from mcmpart.bounds import simple_bound_s
 from mcmpart.bounds.exhaustive import TINY_OPS, TINY_PARTITIONS, best_of_all
 from mcmpart.bounds.infeasible import raise_if_impossible
@@ -123,16 +123,15 @@ def solve(
         None was found in the time given.
     """
     budget = Budget(time_s, evaluations, gap)
-    workers = _checked_workers(workers)
+    workers = num_workers(workers)
     make_method = _method_called(method)
     if seed < 0:
         raise InputError(f"the seed is {seed}: give 0 or more")
     raise_if_impossible(problem)
-    user = problem.user
     with noted_interrupts():
         warm_up(
             method if isinstance(method, str) else "",
-            with_solver=bool(user.pins or user.apart or user.all_chips),
+            with_solver=problem.user.binds_chips,
         )
         started = time.perf_counter()
         record = None
@@ -250,14 +249,6 @@ def _start_of(problem: Problem, start: Partition) -> Int32:
     chip_of = start.chip_of.copy()
     chip_of[problem.graph.op_replicable] = NO_CHIP
     return chip_of
-
-
-def _checked_workers(workers: int | None) -> int:
-    if workers is None:
-        return os.cpu_count() or 1
-    if workers < 1:
-        raise InputError(f"the number of workers is {workers}: give at least 1")
-    return workers
 
 
 def _exhaust(

@@ -14,10 +14,10 @@ from mcmpart.cli.main import app
 from mcmpart.errors import InputError
 from mcmpart.frontends import import_model, load_graph
 from mcmpart.graph import read_graph
-from mcmpart.hardware import load_package
-from mcmpart.reference import recompute
 
 PUBLIC = Path(__file__).parents[1] / "data" / "public" / "dnn-partitioning"
+
+Judge = Callable[[Path, list[int]], float]
 
 
 def toy() -> dict[str, Any]:
@@ -64,12 +64,6 @@ def write(folder: Path, document: object) -> Path:
     return path
 
 
-def bottleneck_ms(path: Path, chip_of: list[int]) -> float:
-    """Return the slowest stage in the setting of the published results."""
-    package = load_package("mtpp").with_chips(max(chip_of) + 1)
-    return recompute(load_graph(path), package, chip_of).bottleneck_s * 1e3
-
-
 def test_ops(tmp_path: Path) -> None:
     """Ops have the accelerator's times, a name or their id, and an order that runs."""
     graph = load_graph(write(tmp_path, toy()))
@@ -105,7 +99,9 @@ def test_tensors_weights_and_groups(tmp_path: Path) -> None:
         ([0, 1, 1], 2 + 0.5 + 2),
     ],
 )
-def test_stages(tmp_path: Path, chip_of: list[int], stage_ms: float) -> None:
+def test_stages(
+    tmp_path: Path, chip_of: list[int], stage_ms: float, bottleneck_ms: Judge
+) -> None:
     """A stage takes its latencies and its edge costs, in the authors' setting."""
     path = write(tmp_path, toy())
     assert bottleneck_ms(path, chip_of) == pytest.approx(stage_ms, rel=1e-12)
@@ -282,7 +278,9 @@ def test_wrong_files(tmp_path: Path, content: bytes, words: str) -> None:
         ("gnmt", 96, 122, 0.182563),
     ],
 )
-def test_public_graphs(name: str, ops: int, edges: int, seconds: float) -> None:
+def test_public_graphs(
+    name: str, ops: int, edges: int, seconds: float, bottleneck_ms: Judge
+) -> None:
     """Published graphs keep every edge, and one chip takes the sum of latencies."""
     path = PUBLIC / f"{name}_inference.json"
     graph = load_graph(path)
@@ -295,7 +293,9 @@ def test_public_graphs(name: str, ops: int, edges: int, seconds: float) -> None:
     ("name", "last", "optimum_ms"),
     [("resnet50", 56, 101.281406), ("gnmt", 53, 93.1943477)],
 )
-def test_public_optimum(name: str, last: int, optimum_ms: float) -> None:
+def test_public_optimum(
+    name: str, last: int, optimum_ms: float, bottleneck_ms: Judge
+) -> None:
     """A cut behind node ``last`` takes the time of the known best one on two chips.
 
     The optima are those of an exact dynamic program over ideals.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,10 @@ from typer.testing import CliRunner
 from mcmpart.cli.main import app
 from mcmpart.errors import InputError
 from mcmpart.frontends import import_model, load_graph
-from mcmpart.hardware import load_package
-from mcmpart.reference import recompute
 
 PUBLIC = Path(__file__).parents[1] / "data" / "public" / "pipedream"
+
+Judge = Callable[[Path, list[int]], float]
 
 
 def node(
@@ -61,12 +62,6 @@ def write(folder: Path, lines: list[str]) -> Path:
     return path
 
 
-def bottleneck_ms(path: Path, chip_of: list[int]) -> float:
-    """Return the slowest stage in the setting of the published results."""
-    package = load_package("mtpp").with_chips(max(chip_of) + 1)
-    return recompute(load_graph(path), package, chip_of).bottleneck_s * 1e3
-
-
 def test_ops(tmp_path: Path) -> None:
     """Ops have the forward times, an input node 0 s, kinds and names of their own."""
     graph = load_graph(write(tmp_path, TOY))
@@ -105,7 +100,9 @@ def test_tensors_and_weights(tmp_path: Path) -> None:
         ([0, 0, 0, 1, 1], 2 + 1.5 + 2 + 2),
     ],
 )
-def test_stages(tmp_path: Path, chip_of: list[int], stage_ms: float) -> None:
+def test_stages(
+    tmp_path: Path, chip_of: list[int], stage_ms: float, bottleneck_ms: Judge
+) -> None:
     """A stage takes its forward times and its traffic at 12.5 GB/s."""
     path = write(tmp_path, TOY)
     assert bottleneck_ms(path, chip_of) == pytest.approx(stage_ms, rel=1e-12)
@@ -240,7 +237,9 @@ def test_binary_profile_by_content(tmp_path: Path) -> None:
         ("gnmt", 48, 58, 0.033533),
     ],
 )
-def test_public_graphs(name: str, ops: int, edges: int, seconds: float) -> None:
+def test_public_graphs(
+    name: str, ops: int, edges: int, seconds: float, bottleneck_ms: Judge
+) -> None:
     """Published profiles keep every line, and one chip takes the sum of their times."""
     path = PUBLIC / f"{name}.graph.txt"
     graph = load_graph(path)
@@ -253,7 +252,9 @@ def test_public_graphs(name: str, ops: int, edges: int, seconds: float) -> None:
     ("name", "last", "optimum_ms"),
     [("resnet50", 68, 107.831672), ("gnmt", 27, 18.8083165)],
 )
-def test_public_optimum(name: str, last: int, optimum_ms: float) -> None:
+def test_public_optimum(
+    name: str, last: int, optimum_ms: float, bottleneck_ms: Judge
+) -> None:
     """A cut behind node ``last`` takes the time of the known best one on two chips.
 
     The optima are those of an exact dynamic program over ideals.

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from mcmpart.evaluate import evaluate, evaluate_many
-from mcmpart.graph import GraphBuilder, OpSpec, TensorSpec
 from mcmpart.graph.branchy import inception
 from mcmpart.graph.synthetic import chain
 from mcmpart.hardware import load_package
@@ -185,25 +184,9 @@ def test_it_beats_draws(branches):
     assert min(run(branches, 200)[2]) < 0.9 * drawn_s
 
 
-def test_islands_side_by_side(make_package):
-    """It finds the placement that no cut of the op order has: an island on each chip.
-
-    Two chains of three ops of 1 s, op by op in turn; a tensor takes 10 s in or out.
-    """
-    builder = GraphBuilder("islands")
-    for i in range(2):
-        builder.host_tensor(TensorSpec(f"x{i}", 0))
-    for j in range(3):
-        for i in range(2):
-            reads = (f"x{i}" if j == 0 else f"{i}.{j - 1}.t",)
-            writes = (TensorSpec(f"{i}.{j}.t", 0 if j == 2 else 100),)
-            builder.op(
-                OpSpec(f"{i}.{j}", "Op", seconds=1.0, reads=reads, writes=writes)
-            )
-    for i in range(2):
-        builder.output(f"{i}.2.t")
-    problem = Problem(builder.build(), make_package(2))
-    _, _, costs = run(problem, 100, start=np.zeros(6, dtype=np.int32))
+def test_islands_side_by_side(islands):
+    """It finds what no cut of the op order gives: an island on each chip."""
+    _, _, costs = run(islands, 100, start=np.zeros(6, dtype=np.int32))
     assert min(costs) == 3.0
 
 

@@ -111,6 +111,8 @@ def test_rules_are_made_once(small_problem):
     """The same problem gives the same arrays."""
     problem = small_problem(np.random.default_rng(5), 4, 2)
     assert make_rules(problem) is make_rules(problem)
+    # Also where the blocks are spelled out.
+    assert make_rules(problem, problem.blocks) is make_rules(problem)
 
 
 def test_fewer_chips_than_the_weights_need(make_package):

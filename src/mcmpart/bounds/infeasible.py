@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mcmpart.blocks import bytes_alone
 from mcmpart.errors import InfeasibleError
 from mcmpart.graph.graph import Int32
 from mcmpart.problem import Problem
@@ -92,11 +93,7 @@ def _check_cover(problem: Problem, low: Int32, high: Int32) -> None:
 def _check_block_memory(problem: Problem) -> None:
     """Compare what each op needs, whatever stands beside it, with the chips."""
     arrays = problem.ops.arrays
-    need = arrays.weight_bytes + 2 * (arrays.host_bytes + arrays.output_bytes)
-    need = need + arrays.inner_peak_bytes
-    for j in range(arrays.item_host_bytes.size):
-        users = arrays.user[arrays.user_ptr[j] : arrays.user_ptr[j + 1]]
-        need[users] += arrays.item_weight_bytes[j] + 2 * arrays.item_host_bytes[j]
+    need = bytes_alone(arrays, arrays.inner_peak_bytes)
     roomiest = int(problem.package_arrays.memory_bytes.max())
     room = np.where(
         arrays.pin >= 0,

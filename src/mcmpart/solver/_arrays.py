@@ -228,3 +228,11 @@ def new_domains(num_blocks: int, num_chips: int, num_items: int) -> Domains:
         holder=np.empty(num_blocks, dtype=np.int32),
         now=np.zeros(1, dtype=NOW),
     )
+
+
+def lowest_chips(domains: Domains) -> Int32:
+    """Return the lowest chip still possible for each block, ``[N] int32``."""
+    chips = domains.block["chips"]
+    below = (chips & (~chips + np.uint64(1))) - np.uint64(1)
+    lowest: Int32 = np.bitwise_count(below).astype(np.int32)
+    return lowest

@@ -35,7 +35,6 @@ CONFLICTS = 8
 """Contradictions that one step back does not resolve, after which an attempt is given
 up, times Luby's sequence."""
 
-
 CLOSE_FIT = 4
 """Every so many attempts nothing is kept free on the chips, so that a partition that
 just fits is found, too."""
@@ -121,6 +120,8 @@ def solve_rows(
     outcome, num_attempts
         ``[B] int32``, written: ``SOLVED``, ``OUT_OF_BUDGET`` or ``IMPOSSIBLE``; and
         the searches it took.
+    domains
+        Room, overwritten.
     """
     num_blocks = chip_of.shape[1]
     loads = new_loads(rules.memory_bytes.size)

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from mcmpart._bits import EVERY_CHIP
 from mcmpart.errors import InfeasibleError, InputError
 from mcmpart.graph.graph import Int32
 from mcmpart.problem import Problem
+from mcmpart.solver._arrays import lowest_chips
 from mcmpart.solver._propagate import propagate
 from mcmpart.solver._search import decide
 from mcmpart.solver._trail import reset, undo
@@ -101,9 +101,7 @@ class Solver:
 
         The partition itself once ``is_solved``.
         """
-        chips = self._domains.block["chips"]
-        lowest = np.bitwise_count((chips & (~chips + np.uint64(1))) - np.uint64(1))
-        return self._problem.blocks.expand(lowest.astype(np.int32))
+        return self._problem.blocks.expand(lowest_chips(self._domains))
 
     def restart(self) -> None:
         """Take every decision back, and forget what was refuted.
@@ -162,9 +160,7 @@ class Solver:
         mask = np.uint64(sum(1 << int(chip) for chip in possible))
         if self.num_decisions == self._domains.decision.size:
             raise InputError("there are as many decisions as ops: take one back first")
-        self._is_refuted = not decide(
-            block, mask & EVERY_CHIP, self._rules, self._domains, True
-        )
+        self._is_refuted = not decide(block, mask, self._rules, self._domains, True)
         if self._is_refuted:
             raise InfeasibleError(
                 "rules", "no partition is left: every decision was refuted"

@@ -15,7 +15,7 @@ from mcmpart.evaluate import evaluate_many
 from mcmpart.graph.graph import Int32
 from mcmpart.hardware.package import Package
 from mcmpart.problem import Problem, UserRules
-from mcmpart.solver._arrays import Domains, Rules
+from mcmpart.solver._arrays import Domains, Rules, lowest_chips
 from mcmpart.solver._search import IMPOSSIBLE, SAMPLE, SOLVED, Wish, search
 from mcmpart.solver._trail import reset
 from mcmpart.solver.setup import make_rules, room_for, unmerged_blocks
@@ -70,7 +70,9 @@ def find_any(problem: Problem, is_late: Callable[[], bool]) -> Feasibility:
             reset(row, rules, domains)
             outcome = _search_row(problem, blocks, rules, domains, max_conflicts)
             if outcome == SOLVED:
-                return Feasibility(_chip_of(blocks, domains), is_impossible=False)
+                return Feasibility(
+                    blocks.expand(lowest_chips(domains)), is_impossible=False
+                )
             if outcome == IMPOSSIBLE:
                 open_rows.remove(row)
         max_conflicts *= MORE_CONFLICTS
@@ -87,8 +89,7 @@ def raise_if_contradictory(problem: Problem, is_late: Callable[[], bool]) -> Non
     InfeasibleError
         With a smallest set of demands that contradict each other.
     """
-    user = problem.user
-    if not (user.pins or user.apart or user.all_chips):
+    if not problem.user.binds_chips:
         return
     if not make_rules(problem, unmerged_blocks(problem)).possible.any():
         rule, sentence = contradiction(problem, is_late)
@@ -164,16 +165,12 @@ def _search_row(
         )
         if outcome != SOLVED:
             return outcome
-        if evaluate_many(problem, _chip_of(blocks, domains), workers=1)[1].all():
+        if evaluate_many(problem, blocks.expand(lowest_chips(domains)), workers=1)[
+            1
+        ].all():
             return SOLVED
         conflicts_left -= conflicts
         resume = True
-
-
-def _chip_of(blocks: Blocks, domains: Domains) -> Int32:
-    """Return the partition that is left when every domain is one chip."""
-    below = domains.block["chips"] - np.uint64(1)
-    return blocks.expand(np.bitwise_count(below).astype(np.int32))
 
 
 @dataclass(frozen=True, slots=True)

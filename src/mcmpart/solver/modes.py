@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -12,6 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mcmpart._workers import num_workers
 from mcmpart.errors import InputError
 from mcmpart.evaluate import evaluate_many
 from mcmpart.graph.graph import Bool, Float64, Int32
@@ -239,7 +239,7 @@ class _Task:
         chip_of = np.empty((num_rows, num_blocks), dtype=np.int32)
         outcome = np.empty(num_rows, dtype=np.int32)
         num_attempts = np.empty(num_rows, dtype=np.int32)
-        num_threads = max(1, min(_checked_workers(workers), num_rows))
+        num_threads = max(1, min(num_workers(workers), num_rows))
         rooms: SimpleQueue[Domains] = SimpleQueue()
         for _ in range(num_threads):
             rooms.put(room_for(rules))
@@ -276,14 +276,6 @@ class _Task:
                 # After an interrupt the calls that wait are not begun.
                 pool.shutdown(cancel_futures=True)
         return Rows(problem.blocks.expand(chip_of), outcome == SOLVED, num_attempts)
-
-
-def _checked_workers(workers: int | None) -> int:
-    if workers is None:
-        return os.cpu_count() or 1
-    if not isinstance(workers, int | np.integer) or workers < 1:
-        raise InputError(f"the number of workers is {workers!r}: give at least 1")
-    return int(workers)
 
 
 def _order_of(problem: Problem, order: Order) -> Int32:

@@ -6,7 +6,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from mcmpart.blocks import BlockArrays, Blocks, make_blocks
+from mcmpart._bits import EVERY_CHIP
+from mcmpart.blocks import (
+    BlockArrays,
+    Blocks,
+    bytes_alone,
+    item_bytes,
+    make_blocks,
+    own_bytes,
+)
 from mcmpart.graph.graph import Bool, Csr, Int32, Int64
 from mcmpart.problem import Problem
 from mcmpart.rewrite.coarsen import coarsen
@@ -22,7 +30,6 @@ from mcmpart.solver._root import propagate_root
 from mcmpart.solver._spans import edge_spans
 
 
-@lru_cache(maxsize=8)
 def make_rules(problem: Problem, blocks: Blocks | None = None) -> Rules:
     """Return the arrays of ``problem``, propagated as far as they go undecided.
 
@@ -34,11 +41,15 @@ def make_rules(problem: Problem, blocks: Blocks | None = None) -> Rules:
     blocks
         What is placed; None takes ``problem.blocks``.
     """
-    blocks = blocks or problem.blocks
+    return _rules_of(problem, problem.blocks if blocks is None else blocks)
+
+
+@lru_cache(maxsize=8)
+def _rules_of(problem: Problem, blocks: Blocks) -> Rules:
     arrays, package = blocks.arrays, problem.package_arrays
     num_blocks, num_chips = blocks.num_blocks, problem.num_chips
     cover = bool((package.no_skip and num_blocks) or problem.user.all_chips)
-    need_bytes = _own_bytes(arrays)
+    need_bytes = own_bytes(arrays)
     lists = _Lists(num_blocks)
     lists.add("succ", Csr(arrays.succ_ptr, arrays.succ))
     lists.add("pred", Csr(arrays.pred_ptr, arrays.pred))
@@ -59,7 +70,7 @@ def make_rules(problem: Problem, blocks: Blocks | None = None) -> Rules:
         near=lists.near(),
         span=lists.span(),
         by_need=np.argsort(-need_bytes, kind="stable").astype(np.int32),
-        item_bytes=arrays.item_weight_bytes + 2 * arrays.item_host_bytes,
+        item_bytes=item_bytes(arrays),
         memory_bytes=package.memory_bytes,
         root=root,
         root_cover=np.zeros((num_chips + 1, num_chips + 1), dtype=np.int64),
@@ -111,22 +122,12 @@ def _chip_counts(problem: Problem, blocks: Blocks, cover: bool) -> Bool:
     else:
         counts[0] = True
     if problem.package_arrays.memory:
-        counts[1:] &= _stored_bytes(blocks.arrays) <= np.cumsum(
+        # Each thing is stored once at least.
+        stored = item_bytes(blocks.arrays).sum() + own_bytes(blocks.arrays).sum()
+        counts[1:] &= int(stored) <= np.cumsum(
             problem.package_arrays.memory_bytes, dtype=np.float64
         )
     return counts
-
-
-def _stored_bytes(arrays: BlockArrays) -> int:
-    """Return what the chips must store together, each thing once."""
-    once = arrays.item_weight_bytes + 2 * arrays.item_host_bytes
-    return int(once.sum() + _own_bytes(arrays).sum())
-
-
-def _own_bytes(arrays: BlockArrays) -> Int64:
-    """Return the weights and double buffers of each block alone, ``[N] int64``."""
-    own: Int64 = arrays.weight_bytes + 2 * (arrays.host_bytes + arrays.output_bytes)
-    return own
 
 
 def _own_chips(problem: Problem, blocks: Blocks) -> UInt64:
@@ -140,7 +141,7 @@ def _own_chips(problem: Problem, blocks: Blocks) -> UInt64:
     pinned = arrays.pin >= 0
     allowed[pinned] = np.uint64(1) << arrays.pin[pinned].astype(np.uint64)
     if problem.package_arrays.memory:
-        alone = _bytes_alone(problem, blocks)
+        alone = bytes_alone(arrays, _live_bytes(problem, blocks))
         for c in range(num_chips):
             too_big = alone > memory_bytes[c]
             allowed[too_big] &= ~(np.uint64(1) << np.uint64(c))
@@ -159,25 +160,21 @@ def _chips_by_rank(before: Int64, after: Int64, num_chips: int) -> UInt64:
     lowest = np.zeros((num_chips + 1, num_blocks), dtype=np.int64)
     for used in range(1, num_chips + 1):
         lowest[used] = np.maximum(used - num_blocks + before, 0)
-    every = np.uint64(2**64 - 1)
-    below = every >> (63 - highest).astype(np.uint64)
-    above = every << np.minimum(lowest, 63).astype(np.uint64)
+    below = EVERY_CHIP >> (63 - highest).astype(np.uint64)
+    above = EVERY_CHIP << np.minimum(lowest, 63).astype(np.uint64)
     return below & above
 
 
-def _bytes_alone(problem: Problem, blocks: Blocks) -> Int64:
-    """Return what each block needs of a chip that has nothing else, ``[N] int64``.
+def _live_bytes(problem: Problem, blocks: Blocks) -> Int64:
+    """Return what is live at least when each block runs, ``[N] int64``.
 
-    While an op runs, at least what it writes is live.
+    While an op runs, all that it writes is. (``inner_peak_bytes`` is no least: it keeps
+    what leaves a block to its end.)
     """
-    arrays, ops = blocks.arrays, problem.ops.arrays
+    ops = problem.ops.arrays
     live_bytes = np.zeros(blocks.num_blocks, dtype=np.int64)
     np.maximum.at(live_bytes, blocks.block_of[ops.first_op], ops.written_bytes)
-    need = _own_bytes(arrays) + live_bytes
-    item_bytes = arrays.item_weight_bytes + 2 * arrays.item_host_bytes
-    users = np.repeat(np.arange(item_bytes.size), np.diff(arrays.user_ptr))
-    np.add.at(need, arrays.user, item_bytes[users])
-    return need
+    return live_bytes
 
 
 class _Lists:
