@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from mcmpart.errors import InfeasibleError
+from mcmpart.graph import GraphBuilder, OpSpec, TensorSpec
 from mcmpart.graph.synthetic import chain, random_dag
 from mcmpart.hardware import Chip, Link, Package
 from mcmpart.problem import Problem, UserRules
@@ -242,3 +243,34 @@ def toy():
 def toy_optimum_s():
     """Give the toy's smallest bottleneck."""
     return 6.2
+
+
+@pytest.fixture
+def live_tensors():
+    """Give two chains of two ops on a fast and a slow chip, of 35 bytes each.
+
+    The ops take 1 s on the fast one and 5.5 s on the other. All on chip 0 would take
+    4.3 s, and have the 20 bytes of both chains live at once, which only a look at all
+    of its ops can tell. So each chain needs a chip.
+    """
+    net = GraphBuilder("two_chains")
+    net.host_tensor(TensorSpec("x", 1))
+    for name, read, size in (
+        ("a", "x", 20),
+        ("b", "x", 20),
+        ("c", "a.t", 1),
+        ("d", "b.t", 1),
+    ):
+        writes = (TensorSpec(f"{name}.t", size),)
+        net.op(OpSpec(name, "Op", flops=5, reads=(read,), writes=writes))
+    net.output("c.t")
+    net.output("d.t")
+    slow = {"peak_ops_per_s": (("*", 1.0),)}
+    package = build_package(2, memory_bytes=35, overrides={1: slow})
+    return Problem(net.build(), package)
+
+
+@pytest.fixture
+def live_optimum_s():
+    """Give the smallest bottleneck of the two chains: one on the slow chip."""
+    return 11.2

@@ -12,7 +12,17 @@ import mcmpart
 ROOT = Path(mcmpart.__file__).parent
 
 LAYERS = (
-    ("errors", "units", "_version", "_files", "_jit", "_bits", "_rng", "_workers"),
+    (
+        "errors",
+        "units",
+        "_version",
+        "_files",
+        "_jit",
+        "_bits",
+        "_rng",
+        "_workers",
+        "_highs",
+    ),
     ("graph",),
     ("hardware", "frontends", "rewrite"),
     ("cost",),
@@ -25,7 +35,7 @@ LAYERS = (
     ("search",),
     ("replication", "shortage"),
     ("solve",),
-    ("plan", "summary", "verify"),
+    ("certify", "plan", "summary", "verify"),
     ("cli",),
     ("__main__",),
 )
@@ -35,6 +45,7 @@ HOMES = {
     "numpy": "",
     "pydantic": "",
     "numba": ("_jit.py", "_bits.py"),
+    "highspy": ("_highs.py",),
     "onnx": "frontends/onnx/",
     "google": "frontends/onnx/",
     "tomli_w": "hardware/",

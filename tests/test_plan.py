@@ -21,7 +21,13 @@ from mcmpart.problem import Problem, UserRules
 from mcmpart.solve import make_result, solve
 from mcmpart.verify import verify_plan
 
-FILES = {"plan.json", "graph.json.gz", "package.toml", "trace.jsonl"}
+FILES = {
+    "plan.json",
+    "graph.json.gz",
+    "package.toml",
+    "certificate.json",
+    "trace.jsonl",
+}
 
 
 def result_of(problem, *chips):
@@ -143,7 +149,9 @@ def test_the_trace_is_one_object_a_line(toy, tmp_path):
     assert len(lines) >= 1
 
 
-@pytest.mark.parametrize("broken", ["write_graph", "to_toml", "write_atomic"])
+@pytest.mark.parametrize(
+    "broken", ["write_graph", "to_toml", "write_certificate", "write_atomic"]
+)
 def test_a_failure_in_the_middle(result, tmp_path, monkeypatch, broken):
     """No plan.json stands beside files of another plan, wherever writing ends."""
     write_result(result, tmp_path)

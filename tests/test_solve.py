@@ -95,10 +95,26 @@ def test_each_method(method, branchy):
 
 @pytest.mark.parametrize("method", ["slice", "local"])
 def test_the_toy_by_search(toy, toy_optimum_s, method):
-    """A search that is not told that the toy is tiny finds its optimum too."""
-    result = solve(toy, method=method, time_s=0.2, workers=1)
+    """A search that is not told that the toy is tiny finds its optimum, and proves it.
+
+    The proof runs beside the search, and its success ends it.
+    """
+    result = solve(toy, method=method, time_s=30, gap=0, workers=1)
+    verify(result)
     assert result.metrics.bottleneck_s == pytest.approx(toy_optimum_s)
-    assert (result.lower_bound_method, result.problem) == ("simple", toy)
+    assert (result.lower_bound_method, result.problem) == ("ideals", toy)
+    assert result.lower_bound_s == pytest.approx(toy_optimum_s, rel=1e-8)
+    assert result.gap < 1e-8
+    assert result.stopped_by == "gap"
+    assert result.trace[-1].lower_bound_s == result.lower_bound_s
+
+
+@pytest.mark.parametrize("method", ["slice", "local"])
+def test_a_limit_of_evaluations_leaves_the_proof_out(toy, toy_optimum_s, method):
+    """With a number of evaluations no thread decides the result: the bound is simple."""
+    result = solve(toy, method=method, time_s=0.2, evaluations=10**9, workers=1)
+    assert result.metrics.bottleneck_s == pytest.approx(toy_optimum_s)
+    assert result.lower_bound_method == "simple"
     assert result.lower_bound_s == pytest.approx(16 / 3)
     assert result.gap == pytest.approx(1 - 16 / 3 / toy_optimum_s)
 
@@ -110,14 +126,20 @@ def test_the_trace(branchy):
         branchy, method="slice", time_s=0.2, workers=1, on_improvement=told.append
     )
     assert tuple(told) == result.trace
-    assert len(told) > 1
-    for before, after in itertools.pairwise(result.trace):
+    plans = [point for point in told if point.method != "bound"]
+    assert len(plans) > 1
+    for before, after in itertools.pairwise(plans):
         assert after.bottleneck_s < before.bottleneck_s
         assert after.evaluations > before.evaluations
+    for before, after in itertools.pairwise(told):
         assert after.seconds >= before.seconds
+        assert after.lower_bound_s >= before.lower_bound_s
+        if after.method == "bound":
+            assert after.lower_bound_s > before.lower_bound_s
+            assert after.bottleneck_s == before.bottleneck_s
     assert result.trace[-1].bottleneck_s == pytest.approx(result.metrics.bottleneck_s)
-    assert {point.method for point in result.trace} == {"slice"}
-    assert {point.lower_bound_s for point in result.trace} == {result.lower_bound_s}
+    assert {point.method for point in told} <= {"slice", "ideals", "bound"}
+    assert result.trace[-1].lower_bound_s <= result.lower_bound_s
 
 
 def test_the_gap_ends_the_search(toy):
@@ -164,7 +186,7 @@ def test_time_ends_the_search(branchy):
 
 def test_a_method_that_is_done(branchy):
     """Greedy has one proposal and then nothing more."""
-    result = solve(branchy, method="greedy", time_s=30, gap=0)
+    result = solve(branchy, method="greedy", time_s=30, gap=0, evaluations=9)
     assert (result.stopped_by, result.evaluations) == ("done", 1)
 
 
@@ -281,7 +303,7 @@ def test_a_small_problem_is_looked_at_after_all(toy, toy_optimum_s):
 
 def test_a_method_of_your_own(toy):
     """A function that makes a method is run, judged and named."""
-    result = solve(toy, method=stub([0] * 6, GOOD), seed=7)
+    result = solve(toy, method=stub([0] * 6, GOOD), seed=7, evaluations=9)
     assert result.partition.chip_of.tolist() == list(GOOD)
     assert (result.method, result.evaluations) == ("make_stub", 2)
     assert result.lower_bound_method == "simple"

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mcmpart.bounds.prove import Bound
 from mcmpart.errors import VerificationError
 from mcmpart.graph import GraphBuilder, OpSpec, TensorSpec
 from mcmpart.graph.synthetic import chain
@@ -26,7 +27,7 @@ def test_the_exhaustive_bound(toy):
     worse = result_of(toy, 0, 0, 0, 1, 1, 2)
     assert worse.metrics.bottleneck_s == pytest.approx(7.2)
     for claimed_s, holds in ((7.2, False), (6.2, True), (16 / 3, False)):
-        claim = replace(worse, lower_bound_s=claimed_s, lower_bound_method="exhaustive")
+        claim = replace(worse, bound=Bound(claimed_s, "exhaustive"))
         if holds:
             verify(claim)
             continue
@@ -90,10 +91,7 @@ def test_no_exhaustive_bound_of_large_graphs(make_package):
     """With more partitions than solve would judge the claim is refused, and soon."""
     problem = Problem(chain(40), make_package(8))
     result = result_of(problem, *[0] * 40)
-    claim = replace(
-        result,
-        lower_bound_s=result.metrics.bottleneck_s,
-        lower_bound_method="exhaustive",
-    )
+    bound = Bound(result.metrics.bottleneck_s, "exhaustive")
+    claim = replace(result, bound=bound)
     with pytest.raises(VerificationError, match="is not for a graph of 40 ops"):
         verify(claim)

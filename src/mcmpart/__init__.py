@@ -29,6 +29,8 @@ _HOME = {
     "evaluate_many": "evaluate",
     "import_model": "frontends.load",
     "load_graph": "frontends.load",
+    "Certificate": "bounds.certificate",
+    "lower_bound": "certify",
     "Graph": "graph",
     "GraphBuilder": "graph",
     "Package": "hardware",
@@ -49,6 +51,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Certificate",
     "Evaluation",
     "Graph",
     "GraphBuilder",
@@ -65,6 +68,7 @@ __all__ = [
     "import_model",
     "load_graph",
     "load_package",
+    "lower_bound",
     "make_result",
     "read_plan",
     "sample_many",

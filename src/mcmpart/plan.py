@@ -15,6 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mcmpart._files import dump_json, read_document, write_atomic
 from mcmpart._version import __version__
+from mcmpart.bounds.certificate import (
+    CERTIFICATE_FILE,
+    make_certificate,
+    write_certificate,
+)
 from mcmpart.errors import InputError
 from mcmpart.graph.file import content_hash, write_graph
 from mcmpart.hardware import package as hardware
@@ -244,6 +249,8 @@ def write_files(
         ) from error
     write_graph(result.problem.graph, folder / GRAPH_FILE)
     write_atomic(folder / PACKAGE_FILE, to_toml(result.problem.package).encode())
+    proof = make_certificate(result.problem, *result.bound)
+    write_certificate(proof, folder / CERTIFICATE_FILE)
     points = [dump_json(asdict(point)) for point in result.trace]
     write_atomic(folder / TRACE_FILE, b"".join(points))
     write_atomic(folder / PLAN_FILE, dump_json(plan.model_dump(), indent=1))

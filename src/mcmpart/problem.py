@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -206,6 +207,43 @@ class Problem:
         """Every guess made on the way here, one sentence each."""
         return (*self.graph.assumptions, *self.costs.assumptions)
 
+    def with_costs(self, op_s: Float64) -> Problem:
+        """Return the same problem with other op times, all else shared.
+
+        Parameters
+        ----------
+        op_s
+            ``[C, V] float64``: seconds of each op of :attr:`graph` on each chip.
+
+        Notes
+        -----
+        Each chip becomes a class of its own in ``costs`` and ``package_arrays``. Which
+        ops are replicated or merged into blocks stays, whatever they cost now.
+        """
+        other = copy.copy(self)
+        other._set("costs", CostTable(op_s.copy(), self.costs.assumptions))
+        for name, blocks in (("ops", self.ops), ("blocks", self.blocks)):
+            first_op, pin = blocks.arrays.first_op, blocks.arrays.pin
+            pinned = np.flatnonzero(pin >= 0).tolist()
+            other_blocks = make_blocks(
+                self.graph,
+                op_s,
+                blocks.block_of,
+                pin_of_op={int(first_op[n]): int(pin[n]) for n in pinned},
+                together=map(tuple, first_op[blocks.arrays.same].tolist()),
+                apart=map(tuple, first_op[blocks.arrays.apart].tolist()),
+            )
+            other._set(name, other_blocks)
+        arrays = self.package_arrays
+        one_each = np.arange(self.num_chips, dtype=np.int32)
+        other._set(
+            "package_arrays",
+            arrays._replace(
+                chip_class=one_each, class_io_bytes_per_s=arrays.io_bytes_per_s.copy()
+            ),
+        )
+        return other
+
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
@@ -216,6 +254,27 @@ class Problem:
                     f"op {op!r} is pinned to chip {chip}, and package "
                     f"{self.package.name!r} has chips 0 to {self.num_chips - 1}"
                 )
+
+
+def unmerged_blocks(problem: Problem) -> Blocks:
+    """Return blocks in which each op stands for itself, but for groups.
+
+    A proof needs them: a view alone on a chip can be what fills it.
+    """
+    ops, first_op = problem.ops.arrays, problem.ops.arrays.first_op
+    groups = [first_op[pair].tolist() for pair in ops.same]
+    pinned = np.flatnonzero(ops.pin >= 0)
+    block_of = coarsen(problem.graph, groups, merge_views=False)
+    if int(block_of.max(initial=-1)) + 1 == problem.blocks.num_blocks:
+        return problem.blocks
+    return make_blocks(
+        problem.graph,
+        problem.costs.op_s,
+        block_of,
+        pin_of_op={int(first_op[n]): int(ops.pin[n]) for n in pinned},
+        together=groups,
+        apart=[(int(first_op[a]), int(first_op[b])) for a, b in ops.apart],
+    )
 
 
 class _OpNames:

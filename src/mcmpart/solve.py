@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from mcmpart._workers import num_workers
 from mcmpart.bounds import simple_bound_s
 from mcmpart.bounds.exhaustive import TINY_OPS, TINY_PARTITIONS, best_of_all
 from mcmpart.bounds.infeasible import raise_if_impossible
+from mcmpart.bounds.prove import Bound
 from mcmpart.errors import InputError
 from mcmpart.evaluate import Evaluation, evaluate
 from mcmpart.graph.graph import Int32
@@ -21,6 +21,7 @@ from mcmpart.rules import explain
 from mcmpart.search import (
     METHODS,
     Budget,
+    Evaluator,
     SearchMethod,
     SearchRecord,
     Setting,
@@ -29,6 +30,7 @@ from mcmpart.search import (
     relative_gap,
     run_search,
 )
+from mcmpart.search.beside import Proof, WithProof
 from mcmpart.search.interrupt import noted_interrupts
 from mcmpart.search.warm import warm_up
 from mcmpart.shortage import CORE_S, last_resort, late_after
@@ -45,8 +47,8 @@ class Result:
         What was asked, and the answer.
     metrics
         Every figure of the partition under the analytical model.
-    lower_bound_s, lower_bound_method
-        No partition of this problem has a smaller bottleneck; how that is known.
+    bound
+        No partition of this problem has a smaller bottleneck, and how that is known.
     trace
         One point per improvement.
     method, seed, budget, workers
@@ -56,13 +58,15 @@ class Result:
         ``"evaluations"``, ``"done"`` or ``"interrupt"``.
     notes
         What a user should know of the search, one sentence each.
+    measured_s
+        Smallest bottleneck that an evaluator of the caller's own reported, in seconds;
+        None where the analytical model judged.
     """
 
     problem: Problem
     partition: Partition
     metrics: Evaluation
-    lower_bound_s: float
-    lower_bound_method: str
+    bound: Bound
     trace: tuple[TracePoint, ...]
     method: str
     seed: int
@@ -72,6 +76,17 @@ class Result:
     seconds: float
     stopped_by: str
     notes: tuple[str, ...] = ()
+    measured_s: float | None = None
+
+    @property
+    def lower_bound_s(self) -> float:
+        """No partition of this problem has a smaller bottleneck."""
+        return self.bound.seconds
+
+    @property
+    def lower_bound_method(self) -> str:
+        """How the bound is known."""
+        return self.bound.method
 
     @property
     def gap(self) -> float:
@@ -89,6 +104,7 @@ def solve(
     seed: int = 0,
     workers: int | None = None,
     start: Partition | None = None,
+    evaluator: Evaluator | None = None,
     on_improvement: Callable[[TracePoint], None] = lambda point: None,
 ) -> Result:
     """Return the best valid partition found within the budget.
@@ -99,7 +115,7 @@ def solve(
         The graph, the package and the rules.
     method
         A key of ``mcmpart.search.METHODS``, or what makes a method of your own from a
-        :class:`Setting`.
+        :class:`Setting`. With an evaluator ``"auto"`` is ``"correct"``.
     time_s, evaluations, gap
         The budget: wall time of the search in seconds, number of partitions judged,
         and the gap to the lower bound at which to stop.
@@ -109,6 +125,9 @@ def solve(
         Threads, by default one per core.
     start
         A partition to start from; it need not be valid.
+    evaluator
+        Judges the partitions in place of the analytical model: a simulator, hardware.
+        The lower bound says nothing of its values, so the gap does not end the search.
     on_improvement
         Called with each new best.
 
@@ -124,6 +143,9 @@ def solve(
     """
     budget = Budget(time_s, evaluations, gap)
     workers = num_workers(workers)
+    if method == "auto" and evaluator is not None:
+        # auto's stages move by the analytical model; this one learns the evaluator's.
+        method = "correct"
     make_method = _method_called(method)
     if seed < 0:
         raise InputError(f"the seed is {seed}: give 0 or more")
@@ -135,7 +157,7 @@ def solve(
         )
         started = time.perf_counter()
         record = None
-        if start is None:
+        if start is None and evaluator is None:
             problem, record = choose_replicas(problem, time_s)
         if record is None:
             raise_if_contradictory(problem, late_after(CORE_S))
@@ -147,16 +169,28 @@ def solve(
             start=None if start is None else _start_of(problem, start),
         )
         bound = Bound(simple_bound_s(problem), "simple")
-        if record is None and method == "auto":
+        if record is None and method == "auto" and evaluator is None:
             record = _exhaust(problem, budget, started, on_improvement)
             if record is not None:
                 bound = Bound(record.bottleneck_s, "exhaustive")
-        if record is None:
+        if record is None and evaluator is None and evaluations is None:
+            with Proof(problem, setting.deadline, gap) as proof:
+                record = run_search(
+                    WithProof(make_method(setting), proof),
+                    pipeline_evaluator(problem, workers),
+                    budget,
+                    lambda: proof.bound.seconds,
+                    started=started,
+                    start=setting.start,
+                    on_improvement=on_improvement,
+                )
+            bound = proof.bound
+        elif record is None:
             record = run_search(
                 make_method(setting),
-                pipeline_evaluator(problem, workers),
+                evaluator or pipeline_evaluator(problem, workers),
                 budget,
-                bound.seconds,
+                bound.seconds if evaluator is None else 0.0,
                 started=started,
                 start=setting.start,
                 on_improvement=on_improvement,
@@ -166,8 +200,7 @@ def solve(
             problem=problem,
             partition=partition,
             metrics=evaluate(problem, partition),
-            lower_bound_s=bound.seconds,
-            lower_bound_method=bound.method,
+            bound=bound,
             trace=tuple(record.trace),
             method=method if isinstance(method, str) else _name_of(method),
             seed=seed,
@@ -177,6 +210,7 @@ def solve(
             seconds=record.seconds,
             stopped_by=record.stopped_by,
             notes=_notes(problem, start),
+            measured_s=_measured_s(record, evaluator),
         )
 
 
@@ -202,8 +236,7 @@ def make_result(problem: Problem, partition: Partition) -> Result:
         problem=problem,
         partition=partition,
         metrics=evaluate(problem, partition),
-        lower_bound_s=simple_bound_s(problem),
-        lower_bound_method="simple",
+        bound=Bound(simple_bound_s(problem), "simple"),
         trace=(),
         method="given",
         seed=0,
@@ -213,13 +246,6 @@ def make_result(problem: Problem, partition: Partition) -> Result:
         seconds=0.0,
         stopped_by="done",
     )
-
-
-class Bound(NamedTuple):
-    """A lower bound in seconds and the method that proves it."""
-
-    seconds: float
-    method: str
 
 
 def _method_called(
@@ -291,6 +317,10 @@ def _partition_of(problem: Problem, record: SearchRecord) -> Partition:
         raise KeyboardInterrupt
     spent = f"partitions judged: {record.evaluations}, time: {record.seconds:.1f} s"
     return Partition(problem.graph, last_resort(problem, spent))
+
+
+def _measured_s(record: SearchRecord, evaluator: Evaluator | None) -> float | None:
+    return None if evaluator is None or record.best is None else record.bottleneck_s
 
 
 def _notes(problem: Problem, start: Partition | None) -> tuple[str, ...]:

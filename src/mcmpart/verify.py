@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from enum import Enum
 from itertools import chain, islice
 from pathlib import Path
 
+from mcmpart.bounds import certificate
+from mcmpart.bounds.certificate import Certificate
+from mcmpart.bounds.exact import exact_bound
+from mcmpart.bounds.prove import OPTIMAL, Prover
 from mcmpart.errors import McmpartError, VerificationError
 from mcmpart.frontends.load import load_graph
 from mcmpart.graph.file import content_hash, read_graph
@@ -20,6 +26,7 @@ from mcmpart.problem import Problem, UserRules
 from mcmpart.reference import Reference, op_seconds, recompute
 from mcmpart.rewrite._kinds import is_random
 from mcmpart.rules import explain
+from mcmpart.search.interrupt import is_pressed
 from mcmpart.solve import Result
 
 RELATIVE = 1e-9
@@ -188,11 +195,13 @@ def _metric_differences(
         found.append(f"gap is {stated.gap}, recomputed {gap}")
     if stated.lower_bound_method == "exhaustive":
         found += _exhaustive_differences(plan, graph, package, bottleneck_s)
-    elif stated.lower_bound_method != "simple":
+    elif stated.lower_bound_method not in certificate.PROOFS:
         found.append(
-            f"the method of the lower bound is {stated.lower_bound_method!r}, and only "
-            "simple and exhaustive ones can be recomputed"
+            f"the method of the lower bound is {stated.lower_bound_method!r}, and it "
+            f"is one of {', '.join(certificate.PROOFS)}"
         )
+    elif stated.lower_bound_method != "simple":
+        found += _proof_differences(plan, graph, package)
     if stated.lower_bound_s > bottleneck_s * (1 + RELATIVE):
         found.append(
             f"the lower bound {stated.lower_bound_s} s is above the plan's own "
@@ -201,25 +210,130 @@ def _metric_differences(
     return found
 
 
+def _proof_differences(plan: Plan, graph: Graph, package: Package) -> list[str]:
+    """Return why the bound cannot hold; nothing too where that takes too long."""
+    try:
+        certificate.check(
+            certificate_of(plan), graph, package, certificate.QUICK_STAGES
+        )
+    except VerificationError as error:
+        return [str(error)]
+    return []
+
+
+class Confirmed(Enum):
+    """How far a bound is confirmed; the values are for a user."""
+
+    PLAINLY = "confirmed in plain Python, by code that no search uses"
+    AGAIN = (
+        "beyond plain Python; proven again by the same code, "
+        "which is no independent check"
+    )
+    OPEN = "beyond plain Python, and not proven again in the time given"
+    NO = "does not hold"
+
+
+RESOLVE_S = 120.0
+"""Time for proving a bound again where plain Python cannot."""
+
+
+def confirm_certificate(document: Certificate, folder: Path) -> Confirmed:
+    """Return how far the certificate is confirmed for what lies in ``folder``.
+
+    Raises
+    ------
+    InputError
+        Graph or package are missing there.
+    VerificationError
+        The bound is for another graph or package, or does not hold.
+    """
+    graph = read_graph(folder / GRAPH_FILE)
+    package = load_package(folder / PACKAGE_FILE)
+    if document.method == "simple":
+        stated, real = document.bound_s, _simple_bound_s(graph, package)
+        return Confirmed.PLAINLY if stated <= real * (1 + RELATIVE) else Confirmed.NO
+    if certificate.check(document, graph, package):
+        return Confirmed.PLAINLY
+    if document.method == "exhaustive":
+        best_s = _best_of_all_s(graph, package, _demands(document.rules))
+        if best_s is not None:
+            holds = document.bound_s <= best_s * (1 + RELATIVE)
+            return Confirmed.PLAINLY if holds else Confirmed.NO
+    problem = Problem(
+        graph, package, user=_demands(document.rules), replica_threshold=0.0
+    )
+    prover = Prover(problem, time.perf_counter() + RESOLVE_S, is_pressed)
+    if prover.confirms(document.bound_s):
+        return Confirmed.AGAIN
+    if document.method == "exact":
+        return _exact_again(problem, document.bound_s)
+    return Confirmed.OPEN
+
+
+def _exact_again(problem: Problem, bound_s: float) -> Confirmed:
+    """Solve the integer program again for a partition below the bound."""
+    again = exact_bound(problem, RESOLVE_S, best_s=bound_s, is_late=is_pressed)
+    if again.chip_of is not None and again.bottleneck_s < bound_s * (1 - OPTIMAL):
+        return Confirmed.NO
+    holds = again.bound_s >= bound_s * (1 - OPTIMAL)
+    return Confirmed.AGAIN if holds else Confirmed.OPEN
+
+
+def _demands(rules: certificate.UserDemands) -> UserRules:
+    return UserRules(
+        pins=rules.pins,
+        together=tuple(tuple(group) for group in rules.together),
+        apart=tuple((pair[0], pair[1]) for pair in rules.apart),
+        all_chips=rules.all_chips,
+    )
+
+
+def certificate_of(plan: Plan) -> Certificate:
+    """Return the certificate of the plan's bound, without the steps of a chain."""
+    settings = plan.search.settings
+    return Certificate(
+        graph_sha256=plan.graph.sha256,
+        package_sha256=plan.package.sha256,
+        bound_s=plan.metrics.lower_bound_s,
+        method=plan.metrics.lower_bound_method,
+        rules=certificate.UserDemands(
+            pins=settings.pins,
+            together=settings.together,
+            apart=settings.apart,
+            all_chips=settings.all_chips,
+        ),
+    )
+
+
 def _exhaustive_differences(
     plan: Plan, graph: Graph, package: Package, bottleneck_s: float
 ) -> list[str]:
     """Compare the plan's bound with the cost of the best of all valid partitions."""
-    stated_s, best_s = plan.metrics.lower_bound_s, bottleneck_s
-    user = _user_rules(plan)
-    partitions = list(islice(_partitions(graph, package), MAX_PARTITIONS + 1))
-    if len(partitions) > MAX_PARTITIONS:
+    stated_s = plan.metrics.lower_bound_s
+    best_s = _best_of_all_s(graph, package, _user_rules(plan), bottleneck_s)
+    if best_s is None:
         return [f"an exhaustive bound is not for a graph of {graph.num_ops} ops"]
-    for chip_of in partitions:
-        cost_s = recompute(graph, package, chip_of).bottleneck_s
-        if cost_s < best_s and not explain(graph, package, chip_of, user):
-            best_s = cost_s
     if _same(stated_s, best_s):
         return []
     return [
         f"the exhaustive lower bound is {stated_s} s, and the best of all valid "
         f"partitions takes {best_s} s"
     ]
+
+
+def _best_of_all_s(
+    graph: Graph, package: Package, user: UserRules, known_s: float = math.inf
+) -> float | None:
+    """Return the least bottleneck, ``known_s`` at most; None if there are too many."""
+    partitions = list(islice(_partitions(graph, package), MAX_PARTITIONS + 1))
+    if len(partitions) > MAX_PARTITIONS:
+        return None
+    best_s = known_s
+    for chip_of in partitions:
+        cost_s = recompute(graph, package, chip_of).bottleneck_s
+        if cost_s < best_s and not explain(graph, package, chip_of, user):
+            best_s = cost_s
+    return best_s
 
 
 def _partitions(graph: Graph, package: Package) -> Iterator[list[int]]:

@@ -23,11 +23,11 @@ def test_help_lists_the_commands(cli):
     shown = cli("--help").stdout
     listed = shown.split("Commands:\n")[1].split("\n\n")[0]
     names = [line.split()[0] for line in listed.splitlines()]
-    assert names == ["partition", "import", "inspect", "verify", "package"]
+    assert names == ["partition", "bound", "import", "inspect", "verify", "package"]
 
 
 @pytest.mark.parametrize(
-    "name", ["partition", "import", "inspect", "verify", "package"]
+    "name", ["partition", "bound", "import", "inspect", "verify", "package"]
 )
 def test_every_command_has_help(cli, name):
     """Each command answers --help with its usage."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcmpart.cli import partition
+from mcmpart.cli._folder import output_folder
 from mcmpart.errors import NoPlanFoundError
 from mcmpart.hardware import preset_names
 from mcmpart.hardware.loader import DEFAULT_PACKAGE
@@ -19,8 +20,16 @@ from mcmpart.search import METHODS
 from mcmpart.search.warm import warm_up
 from mcmpart.verify import verify_plan
 
-FILES = {"plan.json", "graph.json.gz", "package.toml", "trace.jsonl"}
+FILES = {
+    "plan.json",
+    "graph.json.gz",
+    "package.toml",
+    "certificate.json",
+    "trace.jsonl",
+}
 QUICK = ("--chips", 4, "--time", 0.3)
+UNPROVEN = ("--gap", 0, "--evaluations", 10**9)
+"""A limit of evaluations leaves out the proof beside the search."""
 LINE = re.compile(
     r"#\d+  \d+\.\ds  best [\d.]+ [num]?s  bound [\d.]+ [num]?s  gap \d+\.\d %  \w+"
 )
@@ -67,7 +76,7 @@ def test_default(cli, bert, work):
 )
 def test_name_of_the_folder(model, folder):
     """The folder has the model's name without the endings of models."""
-    assert partition._default_folder(Path("models") / model) == Path(folder)
+    assert output_folder(Path("models") / model, None, ".plan") == Path(folder)
 
 
 def test_progress_is_on_stderr(cli, model):
@@ -174,8 +183,9 @@ def test_every_method(cli, graph_file, method):
 
 def test_time_is_kept(cli, graph_file):
     """The search ends within half a second of its limit."""
-    options = ("--method", "local", "--time", 1, "--gap", 0, "--chips", 5)
-    document = plan_of(cli, graph_file, *options)
+    # A limit of evaluations leaves out the proof, which would end it sooner.
+    options = ("--time", 1, "--gap", 0, "--chips", 5, "--evaluations", 10**9)
+    document = plan_of(cli, graph_file, "--method", "local", *options)
     assert document["search"]["stopped_by"] == "time"
     assert 1 <= document["search"]["seconds"] < 1.5
 
@@ -204,8 +214,9 @@ def test_start_from_another_model(error, cli, model, graph_file):
         (("--method", "slice", "--gap", 0.99), "within the gap of 99 %"),
         (("--method", "slice", "--evaluations", 1), "the limit of 1 partition"),
         ((), "proven optimal"),
-        (("--gap", 0, "--method", "greedy"), "the method has nothing more to try"),
-        (("--gap", 0, "--method", "local", "--time", 0.2), "the time limit of 0.2 s"),
+        (("--method", "local", "--gap", 0), "proven optimal"),
+        ((*UNPROVEN, "--method", "greedy"), "the method has nothing more to try"),
+        ((*UNPROVEN, "--method", "local", "--time", 0.2), "the time limit of 0.2 s"),
     ],
 )
 def test_stop_reason(cli, graph_file, options, reason):

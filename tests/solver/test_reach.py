@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mcmpart.evaluate import evaluate_many
+from mcmpart.problem import unmerged_blocks
 from mcmpart.solver._search import FIX_NEAREST, FIX_RANDOM, SAMPLE
-from mcmpart.solver.setup import unmerged_blocks
 
 RULES = [(), ("no_skip",), ("triangle",), ("no_skip", "triangle")]
 

@@ -6,8 +6,8 @@ import pytest
 from mcmpart.evaluate import evaluate_many
 from mcmpart.graph.builder import GraphBuilder, OpSpec, TensorSpec
 from mcmpart.graph.synthetic import chain
-from mcmpart.problem import Problem, UserRules
-from mcmpart.solver.setup import make_rules, unmerged_blocks
+from mcmpart.problem import Problem, UserRules, unmerged_blocks
+from mcmpart.solver.setup import make_rules
 
 
 def chips_in(mask):

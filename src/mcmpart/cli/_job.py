@@ -57,10 +57,8 @@ def run(model: ModelOptions, task: TaskOptions, options: SearchOptions) -> Resul
 
     # A slip in an option is answered before a large model is read.
     budget = _budget(options)
-    _check_share("--replica-threshold", task.replica_threshold)
-    package, plan = _package(task), _start_plan(task)
-    graph = _imported(model)
-    problem = _problem(graph, package, plan, task)
+    plan = _start_plan(task)
+    problem = problem_of(model, task, plan)
     start = _partition_of(plan, problem.graph) if plan else None
     return solve(
         problem,
@@ -73,6 +71,15 @@ def run(model: ModelOptions, task: TaskOptions, options: SearchOptions) -> Resul
         start=start,
         on_improvement=Progress(),
     )
+
+
+def problem_of(
+    model: ModelOptions, task: TaskOptions, start: Plan | None = None
+) -> Problem:
+    """Read the model and set the problem up; import notes go to stderr."""
+    _check_share("--replica-threshold", task.replica_threshold)
+    package = _package(task)
+    return _problem(_imported(model), package, start, task)
 
 
 def _budget(options: SearchOptions) -> Budget:

@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 FORMATS = ("onnx", "graph", "dnn-partitioning", "pipedream")
 """The keys of ``frontends.load.FRONTENDS``, which takes too long to import for help."""
 
-METHODS = ("auto", "greedy", "random", "anneal", "slice", "local")
+METHODS = (
+    "auto",
+    "greedy",
+    "random",
+    "anneal",
+    "slice",
+    "evolve",
+    "local",
+    "correct",
+    "exact",
+)
 """The keys of ``search.METHODS``, likewise."""
 
 ModelArgument = Annotated[
@@ -59,6 +69,52 @@ FromOption = Annotated[
         metavar="FORMAT",
         help=f"Read MODEL as: {', '.join(FORMATS)}. Default: told by its content.",
     ),
+]
+PackageOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="A name that `package list` prints, or a package file (TOML).",
+    ),
+]
+ChipsOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Cut or extend the package to N chips."),
+]
+PrecisionOption = Annotated[
+    str,
+    typer.Option(
+        metavar="DTYPE",
+        help="Dtype that float tensors are deployed in, such as int8 or bf16; "
+        "auto keeps the model's own where the package has a peak for it.",
+    ),
+]
+ReplicaOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        help="Replicate cheap ops whose ancestors cost at most this share of the "
+        "model; 0 replicates none. Default: chosen by trying.",
+    ),
+]
+PinOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="OP=CHIP", help="Put an op on a chip. Repeat for more."),
+]
+TogetherOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="OP,OP",
+        help="Put ops on one chip; a name with a comma stands in double quotes. "
+        "Repeat for more.",
+    ),
+]
+ApartOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="OP,OP", help="Put ops on different chips. Repeat for more."),
+]
+AllChipsOption = Annotated[
+    bool, typer.Option("--all-chips", help="Every chip must get an op.")
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object and nothing else.")

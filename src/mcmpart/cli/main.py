@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from mcmpart._version import __version__
 from mcmpart.cli import package
 from mcmpart.cli._console import note
+from mcmpart.cli.bound import bound_command
 from mcmpart.cli.import_ import import_command
 from mcmpart.cli.inspect import inspect_command
 from mcmpart.cli.partition import partition_command
@@ -73,6 +74,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("partition")(partition_command)
+app.command("bound")(bound_command)
 app.command("import")(import_command)
 app.command("inspect")(inspect_command)
 app.command("verify")(verify_command)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,26 +12,44 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mcmpart.cli._console import log_on_stderr, print_json, print_table, show
+from mcmpart.cli._folder import check_folder, output_folder
 from mcmpart.cli._job import SearchOptions, TaskOptions, run
 from mcmpart.cli._options import (
     METHODS,
+    AllChipsOption,
+    ApartOption,
+    ChipsOption,
     DimOption,
     FromOption,
     JsonOption,
     ModelArgument,
     ModelOptions,
     OpCostOption,
+    PackageOption,
+    PinOption,
+    PrecisionOption,
+    ReplicaOption,
     StrictOption,
+    TogetherOption,
     parse_apart,
     parse_pins,
     parse_together,
 )
 from mcmpart.cli.verify import checked
-from mcmpart.errors import InputError, McmpartError
+from mcmpart.errors import McmpartError
 
 if TYPE_CHECKING:
     from mcmpart.plan import Plan
     from mcmpart.solve import Result
+
+
+FILES = (
+    "plan.json",
+    "graph.json.gz",
+    "package.toml",
+    "certificate.json",
+    "trace.jsonl",
+)
 
 
 class InterruptedSearchError(McmpartError):
@@ -44,17 +61,8 @@ class InterruptedSearchError(McmpartError):
 def partition_command(
     model: ModelArgument,
     *,
-    package: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="A name that `package list` prints, or a package file (TOML).",
-        ),
-    ] = "ring36",
-    chips: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Cut or extend the package to N chips."),
-    ] = None,
+    package: PackageOption = "ring36",
+    chips: ChipsOption = None,
     method: Annotated[
         str, typer.Option(help=f"How to search: {', '.join(METHODS)}.")
     ] = "auto",
@@ -80,45 +88,14 @@ def partition_command(
         typer.Option(metavar="N", help="Threads. Default: one per core."),
     ] = None,
     dim: DimOption = None,
-    precision: Annotated[
-        str,
-        typer.Option(
-            metavar="DTYPE",
-            help="Dtype that float tensors are deployed in, such as int8 or bf16; "
-            "auto keeps the model's own where the package has a peak for it.",
-        ),
-    ] = "auto",
+    precision: PrecisionOption = "auto",
     op_cost: OpCostOption = None,
     strict: StrictOption = False,
-    replica_threshold: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Replicate cheap ops whose ancestors cost at most this share of the "
-            "model; 0 replicates none. Default: chosen by trying.",
-        ),
-    ] = None,
-    pin: Annotated[
-        list[str] | None,
-        typer.Option(metavar="OP=CHIP", help="Put an op on a chip. Repeat for more."),
-    ] = None,
-    together: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="OP,OP",
-            help="Put ops on one chip; a name with a comma stands in double quotes. "
-            "Repeat for more.",
-        ),
-    ] = None,
-    apart: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="OP,OP", help="Put ops on different chips. Repeat for more."
-        ),
-    ] = None,
-    all_chips: Annotated[
-        bool, typer.Option("--all-chips", help="Every chip must get an op.")
-    ] = False,
+    replica_threshold: ReplicaOption = None,
+    pin: PinOption = None,
+    together: TogetherOption = None,
+    apart: ApartOption = None,
+    all_chips: AllChipsOption = False,
     start: Annotated[
         Path | None,
         typer.Option(metavar="PLAN", help="Start from this plan of the same model."),
@@ -130,8 +107,9 @@ def partition_command(
             "--output",
             "-o",
             metavar="DIR",
-            help="Folder for plan.json, graph.json.gz, package.toml and trace.jsonl. "
-            "Default: the model's name with .plan, in the current folder.",
+            help="Folder for plan.json, graph.json.gz, package.toml, certificate.json "
+            "and trace.jsonl. Default: the model's name with .plan, in the current "
+            "folder.",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -155,8 +133,8 @@ def partition_command(
         start=start,
     )
     search = SearchOptions(method, time, evaluations, gap, seed, workers)
-    folder = _default_folder(model) if output is None else _typed_folder(output)
-    _check_folder(folder)
+    folder = output_folder(model, output, ".plan")
+    check_folder(folder, FILES)
     with _interruptible(), log_on_stderr():
         result = run(options, task, search)
     plan = _write(result, folder, options)
@@ -166,47 +144,6 @@ def partition_command(
         _show(result, plan, folder)
     if result.stopped_by == "interrupt":
         raise typer.Exit(130)
-
-
-def _default_folder(model: Path) -> Path:
-    stem = model.name
-    for suffix in (".gz", ".json", ".txt", ".graph", ".onnx"):
-        stem = stem.removesuffix(suffix)
-    return Path(f"{stem or 'model'}.plan")
-
-
-def _typed_folder(text: str) -> Path:
-    # As a path, an empty text would be the current folder.
-    if not text:
-        raise InputError("-o is empty: name the folder for the plan, or leave it out")
-    return Path(text)
-
-
-def _check_folder(folder: Path) -> None:
-    """Refuse a folder that cannot be written now, not after the search."""
-    from mcmpart.plan import GRAPH_FILE, PACKAGE_FILE, PLAN_FILE, TRACE_FILE
-
-    there = folder
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    if not there.is_dir():
-        raise InputError(
-            f"cannot write the plan into {folder}: {there} is a file; choose another "
-            "folder with -o"
-        )
-    for name in (PLAN_FILE, GRAPH_FILE, PACKAGE_FILE, TRACE_FILE):
-        if (folder / name).is_dir():
-            raise InputError(
-                f"cannot write the plan into {folder}: {folder / name} is a folder; "
-                "remove it or choose another folder with -o"
-            )
-    try:
-        tempfile.TemporaryFile(dir=there).close()
-    except OSError as error:
-        raise InputError(
-            f"cannot write the plan into {folder}: {error.strerror}; choose another "
-            "folder with -o"
-        ) from error
 
 
 @contextmanager
@@ -260,13 +197,14 @@ def _show(result: Result, plan: Plan, folder: Path) -> None:
 
 
 def _stop_reason(result: Result) -> str:
+    from mcmpart.bounds.prove import OPTIMAL
     from mcmpart.frontends.report import counted
 
     judged = counted(result.evaluations, "partition")
     spent = f"stopped after {result.seconds:.1f} s, {judged} judged"
     reasons = {
         "gap": "proven optimal"
-        if result.gap == 0
+        if result.gap <= OPTIMAL
         else f"within the gap of {100 * result.budget.gap:g} %",
         "time": f"the time limit of {result.budget.time_s:g} s",
         "evaluations": "the limit of "

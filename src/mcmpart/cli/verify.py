@@ -9,15 +9,22 @@ import typer
 
 from mcmpart.cli._console import print_json, show
 from mcmpart.cli._options import JsonOption
+from mcmpart.errors import InputError, VerificationError
 
 if TYPE_CHECKING:
+    from mcmpart.bounds.certificate import Certificate
     from mcmpart.plan import Plan
+
+CERTIFICATE = "certificate.json"
 
 
 def verify_command(
     plan: Annotated[
         Path,
-        typer.Argument(metavar="PLAN", help="plan.json, or the folder it stands in."),
+        typer.Argument(
+            metavar="PLAN",
+            help="plan.json or certificate.json, or the folder one stands in.",
+        ),
     ],
     *,
     model: Annotated[
@@ -26,13 +33,23 @@ def verify_command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Recompute the rules and figures of a plan.
+    """Recompute the rules and figures of a plan, or confirm a certificate.
 
     By code that no search uses, from the graph and the package in the plan's folder.
     """
+    if _is_certificate(plan):
+        if model is not None:
+            raise InputError(
+                f"--model is for plans, and {plan} is a certificate: leave it out"
+            )
+        _verify_certificate(plan, as_json)
+        return
     from mcmpart.verify import find_differences
 
     document, found = find_differences(plan, model)
+    bound_line = ""
+    if not found:
+        bound_line, found = _confirm_bound(document, plan)
     if as_json:
         print_json({"ok": not found, "differences": found})
     elif found:
@@ -43,6 +60,7 @@ def verify_command(
             show(f"  {difference}")
     else:
         show(checked(document))
+        show(bound_line)
         if model is not None:
             show(f"{model} is the model that the plan was made for")
     if found:
@@ -63,3 +81,53 @@ def checked(plan: Plan) -> str:
     # Dataflow is a rule of every package.
     rules = 1 + len(plan.rules) + demands + settings.all_chips
     return f"verified: {counted(rules, 'rule')} and {figures} figures recomputed"
+
+
+def _is_certificate(path: Path) -> bool:
+    """Return whether it is a certificate, or the folder that ``bound`` wrote.
+
+    The trace is a plan's: where it stands and plan.json does not, the plan is missing.
+    """
+    if path.is_dir():
+        of_plan = [(path / name).exists() for name in ("plan.json", "trace.jsonl")]
+        return not any(of_plan) and (path / CERTIFICATE).exists()
+    return path.name == CERTIFICATE
+
+
+def _verify_certificate(path: Path, as_json: bool) -> None:
+    from mcmpart.bounds.certificate import read_certificate
+    from mcmpart.units import format_seconds
+
+    certificate = read_certificate(path)
+    ok, how = _how_confirmed(certificate, path)
+    if as_json:
+        print_json({"ok": ok, "how": how})
+    else:
+        bound = f"{format_seconds(certificate.bound_s)} ({certificate.method})"
+        show(f"lower bound {bound}: {how}")
+    if not ok:
+        raise typer.Exit(1)
+
+
+def _confirm_bound(plan: Plan, path: Path) -> tuple[str, list[str]]:
+    """Return how far the plan's bound is confirmed, as a line, and if not, why."""
+    from mcmpart.units import format_seconds
+    from mcmpart.verify import certificate_of
+
+    certificate = certificate_of(plan)
+    ok, how = _how_confirmed(certificate, path)
+    bound = f"{format_seconds(certificate.bound_s)} ({certificate.method})"
+    line = f"lower bound {bound}: {how}"
+    return line, [] if ok else [line]
+
+
+def _how_confirmed(certificate: Certificate, path: Path) -> tuple[bool, str]:
+    """Return whether nothing speaks against the bound, and what speaks for it."""
+    from mcmpart.verify import Confirmed, confirm_certificate
+
+    folder = path if path.is_dir() else path.parent
+    try:
+        confirmed = confirm_certificate(certificate, folder)
+    except VerificationError as error:
+        return False, str(error)
+    return confirmed is not Confirmed.NO, confirmed.value

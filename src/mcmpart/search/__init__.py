@@ -4,6 +4,9 @@ from collections.abc import Callable
 
 from mcmpart.search.anneal import Anneal
 from mcmpart.search.auto import Auto
+from mcmpart.search.correct import Correct
+from mcmpart.search.evolve import Evolve
+from mcmpart.search.exact import Exact
 from mcmpart.search.greedy import Greedy
 from mcmpart.search.local import Local
 from mcmpart.search.method import (
@@ -27,7 +30,10 @@ METHODS: dict[str, Callable[[Setting], SearchMethod]] = {
     "random": Random,
     "anneal": Anneal,
     "slice": Slice,
+    "evolve": Evolve,
     "local": Local,
+    "correct": Correct,
+    "exact": Exact,
 }
 
 __all__ = [

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from mcmpart.bounds.prove import OPTIMAL
 from mcmpart.errors import InputError
 from mcmpart.evaluate import evaluate_many
 from mcmpart.graph.graph import Bool, Float64, Int32
@@ -31,11 +32,15 @@ class Evaluations:
         ``[B] float64``.
     valid
         ``[B] bool``.
+    stage_s
+        ``[B, C] float64``: time of each chip's stage as the evaluator saw it, 0 for an
+        empty chip, NaN where it does not know; None where it tells no stage times.
     """
 
     chip_of: Int32
     bottleneck_s: Float64
     valid: Bool
+    stage_s: Float64 | None = None
 
     @property
     def valid_s(self) -> Float64:
@@ -117,7 +122,8 @@ class Budget:
     evaluations
         Number of partitions judged, or None.
     gap
-        Relative distance of the best plan from the proven lower bound.
+        Relative distance of the best plan from the proven lower bound; the tolerance
+        of the proofs, ``bounds.prove.OPTIMAL``, counts as 0.
     """
 
     time_s: float = 10.0
@@ -197,7 +203,7 @@ def run_search(
     method: SearchMethod,
     evaluator: Evaluator,
     budget: Budget,
-    lower_bound_s: float,
+    lower_bound_s: float | Callable[[], float],
     *,
     started: float,
     start: Int32 | None = None,
@@ -209,6 +215,9 @@ def run_search(
 
     Parameters
     ----------
+    lower_bound_s
+        What no partition can beat; a function where that rises during the search. The
+        trace has a point, by the name of ``bound``, for each rise.
     started
         ``time.perf_counter()`` at which the time limit began to count.
     start
@@ -218,12 +227,25 @@ def run_search(
     """
     record = SearchRecord()
 
+    def bound_s() -> float:
+        return lower_bound_s() if callable(lower_bound_s) else lower_bound_s
+
     def judge(rows: Int32, name: str) -> None:
         found = evaluator(rows)
         method.observe(found)
-        _keep_best(record, found, name, lower_bound_s, started)
-        if record.trace and record.trace[-1].evaluations == record.evaluations:
-            on_improvement(record.trace[-1])
+        if _keep_best(record, found):
+            note(name)
+
+    def note(name: str) -> None:
+        point = TracePoint(
+            evaluations=record.evaluations,
+            seconds=time.perf_counter() - started,
+            bottleneck_s=record.bottleneck_s,
+            lower_bound_s=bound_s(),
+            method=name,
+        )
+        record.trace.append(point)
+        on_improvement(point)
 
     try:
         with noted_interrupts():
@@ -235,8 +257,10 @@ def run_search(
                     rows = rows[: budget.evaluations - record.evaluations]
                 if rows.shape[0]:
                     judge(rows, method.name)
+                if record.trace and bound_s() > record.trace[-1].lower_bound_s:
+                    note("bound")
                 record.seconds = time.perf_counter() - started
-                record.stopped_by = _stop_reason(record, method, budget, lower_bound_s)
+                record.stopped_by = _stop_reason(record, method, budget, bound_s())
     except KeyboardInterrupt:
         record.seconds = time.perf_counter() - started
         record.stopped_by = "interrupt"
@@ -254,28 +278,16 @@ def _checked_rows(method: SearchMethod) -> Int32:
     return rows
 
 
-def _keep_best(
-    record: SearchRecord,
-    found: Evaluations,
-    method: str,
-    lower_bound_s: float,
-    started: float,
-) -> None:
+def _keep_best(record: SearchRecord, found: Evaluations) -> bool:
+    """Keep the best valid row; return whether it is better than what there was."""
     record.evaluations += found.chip_of.shape[0]
     cost = found.valid_s
     row = int(cost.argmin())
-    if cost[row] < record.bottleneck_s:
-        record.best = found.chip_of[row].copy()
-        record.bottleneck_s = float(cost[row])
-        record.trace.append(
-            TracePoint(
-                evaluations=record.evaluations,
-                seconds=time.perf_counter() - started,
-                bottleneck_s=record.bottleneck_s,
-                lower_bound_s=lower_bound_s,
-                method=method,
-            )
-        )
+    if cost[row] >= record.bottleneck_s:
+        return False
+    record.best = found.chip_of[row].copy()
+    record.bottleneck_s = float(cost[row])
+    return True
 
 
 def _stop_reason(
@@ -285,7 +297,7 @@ def _stop_reason(
         return "interrupt"
     if record.best is not None:
         gap = relative_gap(record.bottleneck_s, lower_bound_s)
-        if gap <= budget.gap:
+        if gap <= max(budget.gap, OPTIMAL):
             return "gap"
     if budget.evaluations is not None and record.evaluations >= budget.evaluations:
         return "evaluations"

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from mcmpart.bounds.simple import simple_bound_s
-from mcmpart.evaluate import evaluate
+from mcmpart.evaluate import evaluate, evaluate_many
 from mcmpart.graph.graph import Bool, Int32, Int64
 from mcmpart.partition import Partition
 from mcmpart.problem import Problem
@@ -67,12 +67,18 @@ class Slice:
         until = time.perf_counter() + CHUNK_S
         while not self.done:
             order = order_arrays(self._problem.blocks.arrays, self._next_order())
-            chip_of = self._cut(order)
+            chip_of = self.best_cut(order, self._best_s)
             if chip_of is not None:
                 return self._problem.blocks.expand(chip_of[None])
             if time.perf_counter() >= until or self._setting.is_late():
                 break
         return no_rows(self._problem)
+
+    def cost_s(self, chip_of: Int32) -> float:
+        """Return the bottleneck of a partition of the blocks; infinite if not valid."""
+        rows = self._problem.blocks.expand(chip_of[None])
+        bottleneck_s, valid = evaluate_many(self._problem, rows, workers=1)
+        return float(bottleneck_s[0]) if valid[0] else np.inf
 
     def observe(self, evaluations: Evaluations) -> None:
         """Search only below the best valid value from here on."""
@@ -91,9 +97,13 @@ class Slice:
             return keyed_order(arrays, by_index / by_index.size, True)
         return keyed_order(arrays, self._rng.random(by_index.size), number % 2 == 1)
 
-    def _cut(self, order: OrderArrays) -> Int32 | None:
-        if np.isfinite(self._best_s):
-            return self._cut_below(order, self._best_s * BETTER)
+    def best_cut(self, order: OrderArrays, cutoff_s: float) -> Int32 | None:
+        """Return the best cut below ``cutoff_s``, the chip of each block, or None.
+
+        Without a cut-off the cost is not known: guesses are tried, each higher.
+        """
+        if np.isfinite(cutoff_s):
+            return self._cut_below(order, cutoff_s * BETTER)
         guess = max(
             simple_bound_s(self._problem),
             largest_block_s(self._problem),

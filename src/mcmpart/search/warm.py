@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 
+from mcmpart.bounds.chain import make_chain
+from mcmpart.bounds.ideals import proof_blocks, within_limit
 from mcmpart.evaluate import evaluate
 from mcmpart.graph.synthetic import diamond
 from mcmpart.hardware.loader import load_package
@@ -27,6 +29,9 @@ ALWAYS = ("greedy", "slice", "local")
 SOLVER = "random"
 """A method that meets the kernels of the constraint solver."""
 
+PROOF = "proof"
+"""Stands for the kernels of the lower bound."""
+
 _ready: set[str] = set()
 
 
@@ -43,8 +48,9 @@ def warm_up(method: str = "auto", *, with_solver: bool = False) -> None:
     with_solver
         Whether the constraint solver will be needed.
     """
-    names = dict.fromkeys([*ALWAYS, *[SOLVER] * with_solver, method])
-    cold = [name for name in names if name in METHODS and name not in _ready]
+    names = dict.fromkeys([*ALWAYS, PROOF, *[SOLVER] * with_solver, method])
+    known = {PROOF, *METHODS}
+    cold = [name for name in names if name in known and name not in _ready]
     if not cold:
         return
     notice = threading.Timer(
@@ -63,6 +69,11 @@ def warm_up(method: str = "auto", *, with_solver: bool = False) -> None:
 def _run(name: str) -> None:
     """Let a method meet all of its kernels on a small problem."""
     problem = Problem(diamond(2), load_package("ring36"))
+    if name == PROOF:
+        blocks = proof_blocks(problem)
+        within_limit(problem, blocks, 1.0)
+        make_chain(problem, blocks)
+        return
     judge = pipeline_evaluator(problem, 1)
     method = METHODS[name](Setting(problem))
     for _ in range(PROPOSALS):

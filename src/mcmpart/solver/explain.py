@@ -14,11 +14,11 @@ from mcmpart.errors import InfeasibleError
 from mcmpart.evaluate import evaluate_many
 from mcmpart.graph.graph import Int32
 from mcmpart.hardware.package import Package
-from mcmpart.problem import Problem, UserRules
+from mcmpart.problem import Problem, UserRules, unmerged_blocks
 from mcmpart.solver._arrays import Domains, Rules, lowest_chips
 from mcmpart.solver._search import IMPOSSIBLE, SAMPLE, SOLVED, Wish, search
 from mcmpart.solver._trail import reset
-from mcmpart.solver.setup import make_rules, room_for, unmerged_blocks
+from mcmpart.solver.setup import make_rules, room_for
 
 FIRST_CONFLICTS = 200
 """Contradictions after which a number of chips is put off for the others."""

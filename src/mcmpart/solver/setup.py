@@ -12,12 +12,10 @@ from mcmpart.blocks import (
     Blocks,
     bytes_alone,
     item_bytes,
-    make_blocks,
     own_bytes,
 )
 from mcmpart.graph.graph import Bool, Csr, Int32, Int64
 from mcmpart.problem import Problem
-from mcmpart.rewrite.coarsen import coarsen
 from mcmpart.solver._arrays import (
     EXTRA,
     ROW,
@@ -81,27 +79,6 @@ def _rules_of(problem: Problem, blocks: Blocks) -> Rules:
     )
     propagate_root(rules, room_for(rules), True)
     return rules
-
-
-def unmerged_blocks(problem: Problem) -> Blocks:
-    """Return blocks in which each op stands for itself, but for groups.
-
-    A proof needs them: a view alone on a chip can be what fills it.
-    """
-    ops, first_op = problem.ops.arrays, problem.ops.arrays.first_op
-    groups = [first_op[pair].tolist() for pair in ops.same]
-    pinned = np.flatnonzero(ops.pin >= 0)
-    block_of = coarsen(problem.graph, groups, merge_views=False)
-    if int(block_of.max(initial=-1)) + 1 == problem.blocks.num_blocks:
-        return problem.blocks
-    return make_blocks(
-        problem.graph,
-        problem.costs.op_s,
-        block_of,
-        pin_of_op={int(first_op[n]): int(ops.pin[n]) for n in pinned},
-        together=groups,
-        apart=[(int(first_op[a]), int(first_op[b])) for a, b in ops.apart],
-    )
 
 
 def room_for(rules: Rules) -> Domains:

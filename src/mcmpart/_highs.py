@@ -1,0 +1,197 @@
+"""The one place where HiGHS is met: integer programs as arrays in, dual bounds out.
+
+HiGHS: Huangfu and Hall, Mathematical Programming Computation 10 (2018).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import highspy
+import numpy as np
+from highspy.highs import HighsCallbackEvent
+from numpy.typing import NDArray
+
+INFINITY = math.inf
+
+BOUND_IS_VALID = (
+    highspy.HighsModelStatus.kOptimal,
+    highspy.HighsModelStatus.kTimeLimit,
+    highspy.HighsModelStatus.kInterrupt,
+)
+"""How an integer program ends with a dual bound."""
+
+
+@dataclass(slots=True)
+class Program:
+    """A mixed integer linear program that grows column by column and row by row.
+
+    Every row says ``low <= sum of coefficient x column <= high``.
+    """
+
+    maximise: bool
+    cost: list[float] = field(default_factory=list)
+    lower: list[float] = field(default_factory=list)
+    upper: list[float] = field(default_factory=list)
+    integral: list[bool] = field(default_factory=list)
+    row_low: list[float] = field(default_factory=list)
+    row_high: list[float] = field(default_factory=list)
+    start: list[int] = field(default_factory=lambda: [0])
+    index: list[int] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)
+
+    @property
+    def num_columns(self) -> int:
+        """Number of columns so far."""
+        return len(self.cost)
+
+    def binary(self, cost: float = 0.0, low: int = 0, high: int = 1) -> int:
+        """Add a 0-1 column, or one fixed at ``low == high``; return its index."""
+        return self._column(cost, low, high, True)
+
+    def real(self, cost: float = 0.0, low: float = 0.0, high: float = INFINITY) -> int:
+        """Add a continuous column; return its index."""
+        return self._column(cost, low, high, False)
+
+    def row(
+        self,
+        terms: Iterable[tuple[int, float]],
+        low: float = -INFINITY,
+        high: float = INFINITY,
+    ) -> None:
+        """Add a row; a column may stand in several terms."""
+        summed: dict[int, float] = {}
+        for column, coefficient in terms:
+            summed[column] = summed.get(column, 0.0) + coefficient
+        self.index += summed.keys()
+        self.value += summed.values()
+        self.start.append(len(self.index))
+        self.row_low.append(low)
+        self.row_high.append(high)
+
+    def _column(self, cost: float, low: float, high: float, integral: bool) -> int:
+        self.cost.append(cost)
+        self.lower.append(low)
+        self.upper.append(high)
+        self.integral.append(integral)
+        return len(self.cost) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """What came of a program.
+
+    Attributes
+    ----------
+    infeasible
+        It is proven that no solution exists.
+    bound
+        No solution has a better objective: valid also where time ran out.
+    objective, values
+        Of the best solution found; None where there is none.
+    optimal
+        Whether ``objective`` is as good as ``bound`` says one can be.
+    """
+
+    infeasible: bool
+    bound: float
+    objective: float | None
+    values: NDArray[np.float64] | None
+    optimal: bool
+
+
+def solve_program(
+    program: Program,
+    time_s: float,
+    *,
+    is_late: Callable[[], bool] = lambda: False,
+    relative_gap: float = 1e-6,
+    on_solution: Callable[[NDArray[np.float64]], None] | None = None,
+) -> Solved:
+    """Return the best solution and a bound, found by one thread within ``time_s``.
+
+    Parameters
+    ----------
+    is_late
+        Asked now and then; True ends the search as the time limit does.
+    relative_gap
+        Stop where bound and objective are as close as this.
+    on_solution
+        Called with the values of each solution that is better than those before.
+
+    Notes
+    -----
+    HiGHS keeps rows and integers within 1e-6: callers scale their rows to some 1,000
+    and leave that much room on the safe side.
+    """
+    worst = INFINITY if program.maximise else -INFINITY
+    if program.num_columns == 0:
+        return _without_columns(program)
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    for option, value in (
+        ("output_flag", False),
+        ("threads", 1),
+        ("time_limit", max(time_s, 0.0)),
+        ("mip_rel_gap", relative_gap),
+        ("mip_abs_gap", 1e-9),
+    ):
+        solver.setOptionValue(option, value)
+    solver.passModel(_as_lp(program))
+
+    def stop_if_late(event: HighsCallbackEvent) -> None:
+        event.interrupt(is_late())
+
+    def tell(event: HighsCallbackEvent) -> None:
+        if on_solution is not None:
+            on_solution(np.array(event.data_out.mip_solution))
+
+    if on_solution is not None:
+        solver.cbMipImprovingSolution += tell
+    solver.cbMipInterrupt += stop_if_late
+    solver.cbSimplexInterrupt += stop_if_late
+    solver.run()
+    status = solver.getModelStatus()
+    if status == highspy.HighsModelStatus.kInfeasible:
+        return Solved(True, -worst, None, None, False)
+    info = solver.getInfo()
+    optimal = status == highspy.HighsModelStatus.kOptimal
+    trusted = any(program.integral) and status in BOUND_IS_VALID
+    bound = info.mip_dual_bound if trusted else worst
+    objective = values = None
+    if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
+        values = np.array(solver.getSolution().col_value)
+        objective = info.objective_function_value
+        if optimal and not any(program.integral):
+            bound = objective
+    return Solved(False, bound, objective, values, optimal)
+
+
+def _without_columns(program: Program) -> Solved:
+    fits = all(
+        low <= 0.0 <= high
+        for low, high in zip(program.row_low, program.row_high, strict=True)
+    )
+    return Solved(not fits, 0.0, 0.0 if fits else None, np.zeros(0), fits)
+
+
+def _as_lp(program: Program) -> highspy.HighsLp:
+    lp = highspy.HighsLp()
+    lp.num_col_ = len(program.cost)
+    lp.num_row_ = len(program.row_low)
+    lp.col_cost_ = np.array(program.cost)
+    lp.col_lower_ = np.array(program.lower, dtype=np.float64)
+    lp.col_upper_ = np.array(program.upper, dtype=np.float64)
+    lp.row_lower_ = np.array(program.row_low, dtype=np.float64)
+    lp.row_upper_ = np.array(program.row_high, dtype=np.float64)
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = np.array(program.start, dtype=np.int32)
+    lp.a_matrix_.index_ = np.array(program.index, dtype=np.int32)
+    lp.a_matrix_.value_ = np.array(program.value)
+    kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+    lp.integrality_ = [kinds[integral] for integral in program.integral]
+    lp.sense_ = (
+        highspy.ObjSense.kMaximize if program.maximise else highspy.ObjSense.kMinimize
+    )
+    return lp

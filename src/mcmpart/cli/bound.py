@@ -1,0 +1,122 @@
+"""``mcmpart bound``: what no partition can beat, with a certificate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mcmpart.cli._console import log_on_stderr, print_json, show
+from mcmpart.cli._folder import check_folder, output_folder
+from mcmpart.cli._job import TaskOptions, problem_of
+from mcmpart.cli._options import (
+    AllChipsOption,
+    ApartOption,
+    ChipsOption,
+    DimOption,
+    FromOption,
+    JsonOption,
+    ModelArgument,
+    ModelOptions,
+    OpCostOption,
+    PackageOption,
+    PinOption,
+    PrecisionOption,
+    ReplicaOption,
+    StrictOption,
+    TogetherOption,
+    parse_apart,
+    parse_pins,
+    parse_together,
+)
+
+if TYPE_CHECKING:
+    from mcmpart.bounds.certificate import Certificate
+    from mcmpart.problem import Problem
+
+FILES = ("certificate.json", "graph.json.gz", "package.toml")
+
+
+def bound_command(
+    model: ModelArgument,
+    *,
+    package: PackageOption = "ring36",
+    chips: ChipsOption = None,
+    method: Annotated[
+        str,
+        typer.Option(help="How to prove: chain (ideals first), ideals, exact, simple."),
+    ] = "chain",
+    time: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Wall time of the proof.")
+    ] = 60.0,
+    dim: DimOption = None,
+    precision: PrecisionOption = "auto",
+    op_cost: OpCostOption = None,
+    strict: StrictOption = False,
+    replica_threshold: ReplicaOption = None,
+    pin: PinOption = None,
+    together: TogetherOption = None,
+    apart: ApartOption = None,
+    all_chips: AllChipsOption = False,
+    from_format: FromOption = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Folder for certificate.json, graph.json.gz and package.toml. "
+            "Default: the model's name with .bound, in the current folder.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Prove how good at most any partition of MODEL can be.
+
+    Writes a certificate that `mcmpart verify` checks. A proof that runs out of time
+    gives a weaker bound, which holds too.
+    """
+    options = ModelOptions.parse(model, dim, op_cost, strict, from_format)
+    task = TaskOptions(
+        package=package,
+        chips=chips,
+        precision=precision,
+        replica_threshold=replica_threshold,
+        pins=parse_pins(pin),
+        together=parse_together(together),
+        apart=parse_apart(apart),
+        all_chips=all_chips,
+        start=None,
+    )
+    folder = output_folder(model, output, ".bound")
+    check_folder(folder, FILES)
+    from mcmpart.certify import proven
+
+    with log_on_stderr():
+        problem, certificate = proven(problem_of(options, task), method, time)
+    _write(certificate, problem, folder)
+    if as_json:
+        print_json({**certificate.model_dump(), "folder": str(folder)})
+        return
+    from mcmpart.units import format_rate, format_seconds
+
+    bound_s = certificate.bound_s
+    show(f"proven lower bound {format_seconds(bound_s)} ({certificate.method}):")
+    show(f"  {certificate.proof}")
+    if bound_s > 0:
+        show(f"no partition has a throughput above {format_rate(1 / bound_s)}")
+    show(f"written to {folder}/")
+
+
+def _write(certificate: Certificate, problem: Problem, folder: Path) -> None:
+    from mcmpart._files import write_atomic
+    from mcmpart.bounds.certificate import write_certificate
+    from mcmpart.graph.file import write_graph
+    from mcmpart.hardware.writer import to_toml
+    from mcmpart.plan import folder_lock
+
+    with folder_lock(folder):
+        write_graph(problem.graph, folder / "graph.json.gz")
+        write_atomic(folder / "package.toml", to_toml(problem.package).encode())
+        write_certificate(certificate, folder / "certificate.json")

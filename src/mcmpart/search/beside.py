@@ -1,0 +1,112 @@
+"""Raises the lower bound in a thread of its own, beside a search."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+import numpy as np
+
+from mcmpart.bounds.prove import Bound, Prover
+from mcmpart.graph.graph import Int32
+from mcmpart.problem import Problem
+from mcmpart.search.interrupt import is_pressed
+from mcmpart.search.method import Evaluations, SearchMethod
+
+IDLE_S = 0.02
+"""Pause while there is no plan to prove anything for, or nothing more to prove."""
+
+
+class Proof:
+    """A prover in a thread, from ``with`` to its end.
+
+    The thread aims at the best plan it was told of and ends within a tenth of a second
+    of the end of ``with``. An error in it is raised there.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    deadline
+        ``time.perf_counter()`` at which the search ends.
+    gap
+        How close to the best plan the bound need come.
+    """
+
+    def __init__(self, problem: Problem, deadline: float, gap: float) -> None:
+        self._stop = threading.Event()
+        self._prover = Prover(problem, deadline, self._is_over)
+        self._gap = gap
+        self._best_s = np.inf
+        self._found: Int32 | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="bound", daemon=True)
+
+    @property
+    def bound(self) -> Bound:
+        """The best bound so far."""
+        return self._prover.bound
+
+    def tell(self, best_s: float) -> None:
+        """Take note of what the best plan costs."""
+        self._best_s = min(self._best_s, best_s)
+
+    def take_found(self) -> Int32 | None:
+        """Return a partition ``[V] int32`` that a proof came upon, once."""
+        found, self._found = self._found, None
+        return found
+
+    def __enter__(self) -> Proof:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        if self._error is not None and error is None:
+            raise self._error
+
+    def _is_over(self) -> bool:
+        return self._stop.is_set() or is_pressed()
+
+    def _run(self) -> None:
+        try:
+            while not self._is_over():
+                self._prover.attempt(self._best_s, self._gap)
+                if self._prover.found is not None:
+                    self._found, self._prover.found = self._prover.found, None
+                if self._prover.done or self._found is not None:
+                    self._stop.wait(IDLE_S)
+        except BaseException as error:
+            self._error = error
+
+
+class WithProof:
+    """A search method that also proposes what a proof comes upon, and tells it."""
+
+    def __init__(self, method: SearchMethod, proof: Proof) -> None:
+        self.name = method.name
+        self.done = method.done
+        self._method = method
+        self._proof = proof
+
+    def propose(self) -> Int32:
+        """Return the proof's partition if there is one, or else the method's own."""
+        found = self._proof.take_found()
+        if found is not None:
+            self.name = "ideals"
+            return found[None]
+        rows = self._method.propose()
+        self.name, self.done = self._method.name, self._method.done
+        return rows
+
+    def observe(self, evaluations: Evaluations) -> None:
+        """Let both take note."""
+        self._proof.tell(float(evaluations.valid_s.min(initial=np.inf)))
+        self._method.observe(evaluations)
+        self.done = self._method.done
