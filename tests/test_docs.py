@@ -261,6 +261,7 @@ def test_plan_keys():
     keys -= {"graph", "package", "metrics", "search", "search.settings"}
     keys -= {"format", "version"}
     files = {"plan.json", "package.toml", "trace.jsonl", "graph.json.gz"}
+    files.add("certificate.json")
     words = {"gap", "time", "evaluations", "done", "interrupt", "mcmpart.plan"}
     assert keys <= listed
     assert listed <= keys | files | words

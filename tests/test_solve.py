@@ -111,7 +111,7 @@ def test_the_toy_by_search(toy, toy_optimum_s, method):
 
 @pytest.mark.parametrize("method", ["slice", "local"])
 def test_a_limit_of_evaluations_leaves_the_proof_out(toy, toy_optimum_s, method):
-    """With a number of evaluations no thread decides the result: the bound is simple."""
+    """With a number of evaluations no thread takes part, and the bound is simple."""
     result = solve(toy, method=method, time_s=0.2, evaluations=10**9, workers=1)
     assert result.metrics.bottleneck_s == pytest.approx(toy_optimum_s)
     assert result.lower_bound_method == "simple"

@@ -5,14 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mcmpart.bounds import certificate
+from mcmpart.bounds.certificate import make_certificate
 from mcmpart.bounds.prove import Bound
 from mcmpart.errors import VerificationError
 from mcmpart.graph import GraphBuilder, OpSpec, TensorSpec
 from mcmpart.graph.synthetic import chain
 from mcmpart.partition import Partition
+from mcmpart.plan import write_result
 from mcmpart.problem import Problem, UserRules
 from mcmpart.solve import make_result, solve
-from mcmpart.verify import verify
+from mcmpart.verify import Confirmed, confirm_certificate, verify
 
 
 def result_of(problem, *chips):
@@ -95,3 +98,73 @@ def test_no_exhaustive_bound_of_large_graphs(make_package):
     claim = replace(result, bound=bound)
     with pytest.raises(VerificationError, match="is not for a graph of 40 ops"):
         verify(claim)
+
+
+@pytest.mark.parametrize("method", ["ideals", "lump", "chain", "exact"])
+def test_a_proven_bound(toy, method):
+    """What stages confirm holds; 1 % above the optimum is refused, by any method."""
+    result = result_of(toy, 0, 0, 0, 1, 1, 2)
+    verify(replace(result, bound=Bound(6.2, method)))
+    with pytest.raises(VerificationError, match=r"does not hold: the bound of 6\.262"):
+        verify(replace(result, bound=Bound(6.2 * 1.01, method)))
+
+
+def test_an_unknown_method(toy):
+    """A method that is none of ours is named, with those that there are."""
+    result = result_of(toy, *[0] * 6)
+    with pytest.raises(
+        VerificationError,
+        match="the method of the lower bound is 'magic', and it is one of simple, ",
+    ):
+        verify(replace(result, bound=Bound(5.0, "magic")))
+
+
+def folder_of(problem, folder):
+    """Write graph and package as they stand beside a certificate."""
+    folder.mkdir(exist_ok=True)
+    write_result(result_of(problem, 0, 1, 0, 1), folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("method", "share", "confirmed"),
+    [
+        ("exhaustive", 1.0, Confirmed.PLAINLY),
+        ("exhaustive", 1.01, Confirmed.NO),
+        ("exact", 1.0, Confirmed.AGAIN),
+        ("exact", 1.01, Confirmed.NO),
+        ("simple", 0.1, Confirmed.PLAINLY),
+        ("simple", 1.0, Confirmed.NO),
+    ],
+)
+def test_bounds_that_live_tensors_decide(
+    live_tensors, live_optimum_s, tmp_path, method, share, confirmed
+):
+    """Bounds that stages cannot confirm are settled by all partitions, or solved again.
+
+    11.2 s is the optimum, and all on one chip, which its live tensors forbid, 4.3 s.
+    """
+    folder = folder_of(live_tensors, tmp_path)
+    document = make_certificate(live_tensors, live_optimum_s * share, method)
+    assert confirm_certificate(document, folder) is confirmed
+
+
+def test_a_plan_that_live_tensors_decide(live_tensors, live_optimum_s):
+    """A plan with such a bound is not refused for what stages do not tell."""
+    result = solve(live_tensors)
+    assert result.lower_bound_s == pytest.approx(live_optimum_s)
+    for method in ("exhaustive", "exact"):
+        verify(replace(result, bound=Bound(result.lower_bound_s, method)))
+    with pytest.raises(VerificationError, match=r"partitions takes 11\.2"):
+        verify(replace(result, bound=Bound(11.4, "exact")))
+
+
+@pytest.mark.parametrize(
+    ("bound_s", "confirmed"), [(6.2, Confirmed.AGAIN), (6.3, Confirmed.OPEN)]
+)
+def test_proven_again(toy, tmp_path, monkeypatch, bound_s, confirmed):
+    """Where plain Python gives up, the proof is repeated, and its failure is said."""
+    monkeypatch.setattr(certificate, "MAX_OPS", 5)
+    write_result(result_of(toy, 0, 0, 0, 1, 1, 2), tmp_path)
+    document = make_certificate(toy, bound_s, "chain")
+    assert confirm_certificate(document, tmp_path) is confirmed

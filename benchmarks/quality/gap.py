@@ -20,6 +20,7 @@ from pathlib import Path
 
 import mcmpart
 from mcmpart.bounds.ideals import proof_blocks, within_limit
+from mcmpart.errors import McmpartError
 from mcmpart.graph import branchy, paired
 from mcmpart.graph.graph import Graph
 from mcmpart.graph.synthetic import chain, residual, transformer
@@ -159,8 +160,13 @@ def main() -> None:
     rows: list[Row] = []
     for chips in map(int, options.chips.split(",")):
         for name, problem in problems(options.setting, chips):
-            if options.only in name:
+            if options.only not in name:
+                continue
+            try:
                 rows.append(measure(name, options.setting, problem, options.time))
+            except McmpartError as error:
+                print(f"{name}, {chips} chips: {error}", flush=True)
+            else:
                 show(rows[-1])
     for chips in sorted({row.chips for row in rows}):
         those = [row for row in rows if row.chips == chips]

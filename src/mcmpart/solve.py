@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcmpart._workers import num_workers
 from mcmpart.bounds import simple_bound_s
@@ -175,6 +175,7 @@ def solve(
                 bound = Bound(record.bottleneck_s, "exhaustive")
         if record is None and evaluator is None and evaluations is None:
             with Proof(problem, setting.deadline, gap) as proof:
+                setting = replace(setting, shares_a_core=proof.needs_a_core)
                 record = run_search(
                     WithProof(make_method(setting), proof),
                     pipeline_evaluator(problem, workers),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from mcmpart.graph import GraphBuilder, OpSpec, TensorSpec
+from mcmpart.graph import HOST, GraphBuilder, OpSpec, TensorSpec
 from mcmpart.graph.synthetic import chain, diamond
 from mcmpart.problem import Problem, UserRules
 
@@ -41,9 +41,26 @@ def skip(make_package, long_edges):
     return Problem(graph, make_package(3, long_edges=long_edges))
 
 
-def hop(make_package, link_limit):
+def hop(make_package, link_limit, *, is_output=False):
     """Return two ops of 3 s and 10 bytes between: 5 s of a slow link."""
     package = make_package(2, bandwidth_bytes_per_s=2.0, link_limit=link_limit)
+    graph = build_net(("u", 3.0, ("x",), (10,)), ("v", 3.0, ("u.0",), (1,)))
+    outputs = graph.tensor_is_output | is_output
+    outputs[graph.tensor_producer == HOST] = False
+    return Problem(replace(graph, tensor_is_output=outputs), package)
+
+
+def passed_over(make_package):
+    """Return u -> v with 10 bytes between, and a slow chip in the middle.
+
+    An empty chip relays nothing, however slow it is.
+    """
+    package = make_package(
+        3,
+        long_edges="relay",
+        rules=(),
+        overrides={1: {"io_bandwidth_bytes_per_s": 0.5}},
+    )
     graph = build_net(("u", 3.0, ("x",), (10,)), ("v", 3.0, ("u.0",), (1,)))
     return Problem(graph, package)
 
@@ -98,7 +115,10 @@ BY_HAND = {
     "skip_relay": (lambda make: skip(make, "relay"), 5.2),
     # Each op moves 11 bytes; the hop takes longer than that, if it counts.
     "hop_counts": (lambda make: hop(make, True), 5.0),
+    "hop_of_an_output": (lambda make: hop(make, True, is_output=True), 5.0),
     "hop_is_free": (lambda make: hop(make, False), 4.1),
+    # As there, on the first chip and the last.
+    "passed_over": (passed_over, 4.1),
     # w sends its own tensor and the view's.
     "stepping_stone": (stepping_stone, 4.3),
     "filler": (filler, 10.7),

@@ -10,12 +10,20 @@ from mcmpart.bounds import prove, simple_bound_s
 from mcmpart.bounds.chain import Attempt
 from mcmpart.bounds.exact import exact_bound
 from mcmpart.bounds.exhaustive import best_of_all
-from mcmpart.bounds.ideals import WithinLimit
+from mcmpart.bounds.ideals import WithinLimit, proof_blocks, within_limit
 from mcmpart.bounds.prove import OPTIMAL, Prover
 from mcmpart.evaluate import evaluate_many
 from mcmpart.graph import GraphBuilder
 from mcmpart.graph.synthetic import chain
+from mcmpart.hardware.loader import load_package
 from mcmpart.problem import Problem
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled():
+    # Ideals get a second before the chain has its turn: too little to compile in.
+    problem = Problem(chain(2), load_package("ring36"))
+    within_limit(problem, proof_blocks(problem), 1.0)
 
 
 def new_prover(problem, seconds=60.0, is_late=lambda: False, **options):

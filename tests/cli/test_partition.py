@@ -337,7 +337,7 @@ def test_a_folder_that_refuses(error, model, monkeypatch):
 
     monkeypatch.setattr("tempfile.TemporaryFile", refuse)
     monkeypatch.delattr("mcmpart.cli.partition.run")
-    assert "cannot write the plan into out/x: No space left on device" in error(
+    assert "cannot write into out/x: No space left on device" in error(
         "partition", model, "-o", "out/x"
     )
 
@@ -347,7 +347,7 @@ def test_a_folder_in_the_place_of_a_file(error, model, monkeypatch, name):
     """A folder where a file must go is refused before the search."""
     Path("out", name).mkdir(parents=True)
     monkeypatch.delattr("mcmpart.cli.partition.run")
-    assert f"cannot write the plan into out: out/{name} is a folder; remove it" in (
+    assert f"cannot write into out: out/{name} is a folder; remove it" in (
         error("partition", model, "-o", "out")
     )
 

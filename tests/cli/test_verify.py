@@ -1,9 +1,17 @@
 """``mcmpart verify``: plans that hold, and plans that do not."""
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from mcmpart.bounds.prove import Bound
+from mcmpart.partition import Partition
+from mcmpart.plan import write_result
+from mcmpart.solve import make_result
 
 
 @pytest.fixture
@@ -12,6 +20,20 @@ def plan(cli, model):
     options = ("--chips", 4, "--time", 0.3, "--all-chips", "-o", "plan")
     assert cli("partition", model, *options).exit_code == 0
     return Path("plan")
+
+
+@pytest.fixture
+def make_forged(work, toy):
+    """Give a function that writes a plan of 7.2 s with a bound 1 % above 6.2 s."""
+
+    def write(method):
+        partition = Partition(toy.graph, np.array([0, 0, 0, 1, 1, 2]))
+        result = make_result(toy, partition)
+        bound = Bound(6.2 * 1.01, method)
+        write_result(replace(result, bound=bound), work / method)
+        return work / method
+
+    return write
 
 
 def tamper(plan, change):
@@ -27,13 +49,29 @@ def test_holds(cli, plan):
     result = cli("verify", plan)
     assert (result.exit_code, result.stderr) == (0, "")
     # dataflow, no_skip, triangle, memory and all_chips; 6 + 4 * 10 + 3 * 2 figures.
-    assert result.stdout == "verified: 5 rules and 52 figures recomputed\n"
+    assert re.fullmatch(
+        r"verified: 5 rules and 52 figures recomputed\n"
+        r"lower bound [\d.]+ us \(exhaustive\): confirmed in plain Python, by code "
+        r"that no search uses\n",
+        result.stdout,
+    )
 
 
 def test_json(cli, plan):
     """--json says so as an object; plan.json may be named itself."""
     result = cli("verify", plan / "plan.json", "--json")
     assert json.loads(result.stdout) == {"ok": True, "differences": []}
+
+
+def test_a_bound_that_does_not_hold(cli, make_forged):
+    """A plan whose bound is above another plan is refused, in words and as JSON."""
+    for method in ("ideals", "chain", "exact", "exhaustive"):
+        folder = make_forged(method)
+        result = cli("verify", folder)
+        assert result.exit_code == 1
+        assert "the plan does not hold: 1 difference" in result.stdout
+        result = cli("verify", folder, "--json")
+        assert (result.exit_code, json.loads(result.stdout)["ok"]) == (1, False)
 
 
 def test_model(cli, plan, model):

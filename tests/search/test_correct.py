@@ -122,7 +122,7 @@ def test_with_costs_keeps_the_users_rules(make_package):
         assert np.array_equal(new.block_of, old.block_of)
         for name in ("pin", "same", "apart"):
             assert np.array_equal(getattr(new.arrays, name), getattr(old.arrays, name))
-        assert getattr(new.arrays, "pin").max() == 0
+        assert new.arrays.pin.max() == 0
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -359,7 +359,7 @@ def test_the_end_is_noticed(make_package):
 def test_faults_are_avoided(kinds):
     """Where the machine rejects the best plans, the best of the others is found."""
     problem, truth = kinds
-    rows = [row for row in _cuts(9, 3)]
+    rows = list(_cuts(9, 3))
     judged = Machine(truth)(np.array(rows, dtype=np.int32))
     by_cost = np.argsort(judged.bottleneck_s, kind="stable")
     rejected = {tuple(rows[i]) for i in by_cost[:3]}

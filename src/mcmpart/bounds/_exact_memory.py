@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from mcmpart.blocks import replica_readers
+from mcmpart.bounds._exact_columns import ExactProgram, Terms
 from mcmpart.graph.graph import HOST
 from mcmpart.problem import Problem
-
-if TYPE_CHECKING:
-    from mcmpart.bounds._exact_program import ExactProgram, Terms
 
 MOST_TERMS = 300_000
 """Beyond this size the live tensors are left out, which keeps a bound valid."""

@@ -140,14 +140,15 @@ def refute(
     work of an ideal I2 over ideals I1 in I2 with work(I1) in range b and
     stage(I2 - I1) <= limit, and least[b] the smallest of I1 where work(I2) is in range
     b + 1: integer programs over the blocks that can be in the stage at all. The side
-    whose programs are the quicker goes on. A program that is stopped early gives a
-    wider range, which is valid too. Where a chip gets no further than the one before
-    and all are alike, one program more shows that none ever will: what can follow any
-    ideal of at most so much work has no more work itself.
+    whose programs are the quicker goes on, and when they have met both go on to the
+    other end: what one found narrows the programs of the other. A program that is
+    stopped early gives a wider range, which is valid too. Where a chip gets no further
+    than the one before and all are alike, one program more shows that none ever will:
+    what can follow any ideal of at most so much work has no more work itself.
     """
     ends = _Ends(chain, limit_s, left_s, is_late, known)
     refuted = False
-    while not refuted and ends.front < ends.back and not is_late() and left_s() > 0:
+    while not (refuted or ends.done or is_late() or left_s() <= 0):
         refuted = ends.advance()
     return Attempt(refuted, tuple(zip(ends.least, ends.most, strict=True)))
 
@@ -222,12 +223,20 @@ class _Ends:
         for b, (least, most) in enumerate(known):
             self.least[b] = max(self.least[b], least)
             self.most[b] = min(self.most[b], most)
+        self._num_chips = num_chips
         self.front, self.back = 0, num_chips
         self._spent_s = [0.0, 0.0]
 
+    @property
+    def done(self) -> bool:
+        """Whether both ends have gone all the way."""
+        return self.front == self._num_chips and self.back == 0
+
     def advance(self) -> bool:
         """Take one step from one end; return whether the limit is refuted."""
-        backward = self._spent_s[1] < self._spent_s[0]
+        backward = self.front == self._num_chips or (
+            self.back > 0 and self._spent_s[1] < self._spent_s[0]
+        )
         began = time.perf_counter()
         refuted = self._step_back() if backward else self._step_forward()
         self._spent_s[backward] = time.perf_counter() - began

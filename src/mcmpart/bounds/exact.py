@@ -10,12 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcmpart._highs import solve_program
-from mcmpart.bounds._exact_program import (
-    MOST_TERMS,
-    ExactProgram,
-    exact_program,
-    num_terms,
-)
+from mcmpart.bounds._exact_columns import ExactProgram
+from mcmpart.bounds._exact_program import MOST_TERMS, exact_program, num_terms
 from mcmpart.bounds.simple import simple_bound_s
 from mcmpart.evaluate import evaluate_many
 from mcmpart.graph.graph import Int32

@@ -27,8 +27,14 @@ FINEST = 1e-9
 COARSEST_STEP = 1e-4
 """Limits closer together than this share are not told apart."""
 
+MUCH_BETTER = 0.98
+"""A plan this much below the limit that could not be refuted is a new goal."""
+
 NEXT = 0.8
 """Where the next limit lies between what is proven and what could not be."""
+
+VISITS_PER_S = 1_000_000
+"""Ideals that are listed in a second at least: listing them cannot be stopped."""
 
 FIRST_IDEALS_S = 1.0
 """Time for ideals before chain has its turn at the same limit; doubled each time."""
@@ -97,8 +103,9 @@ class Prover:
     ----------
     bound
         The best so far.
-    found
-        ``[V] int32``: a valid partition that a proof came upon, or None.
+    found, found_by
+        ``[V] int32``: a valid partition that a proof came upon, or None; by which
+        method.
     done
         Whether further attempts can gain nothing for the best plan they were told of.
     """
@@ -113,11 +120,13 @@ class Prover:
     ) -> None:
         self.bound = Bound(simple_bound_s(problem), "simple")
         self.found: Int32 | None = None
+        self.found_by = ""
         self.done = False
         self._problem = problem
         self._deadline = deadline
         self._is_late = is_late
         self._with_chain = with_chain
+        self._told_s = np.inf
         self._open_s = np.inf
         self._ideals_s = FIRST_IDEALS_S
         self._few_ideals = True
@@ -135,6 +144,7 @@ class Prover:
 
     def attempt(self, best_s: float, gap: float) -> None:
         """Try to refute the next limit below ``best_s``; sets the attributes."""
+        self._told_s = best_s
         limit_s = self._next_limit_s(best_s, gap)
         self.done = limit_s is None or not 0 < self._problem.ops.num_blocks <= MOST_OPS
         if limit_s is None or self.done:
@@ -148,6 +158,10 @@ class Prover:
         if not self._by_chain(limit_s, ends):
             self._open_s = limit_s
             self._by_exact(best_s)
+
+    def tell(self, best_s: float) -> None:
+        """Take note of a better plan: what it keeps to cannot be refuted any more."""
+        self._told_s = best_s
 
     def confirms(self, bound_s: float) -> bool:
         """Return whether a bound is proven again: what is below it is refuted."""
@@ -165,11 +179,15 @@ class Prover:
             return None
         # A little closer than asked for: what a chain gives away must not spoil it.
         goal_s = best_s * (1 - max(0.99 * gap, FINEST))
-        if goal_s < self._open_s:
+        # With few ideals the goal itself is quick, however often the plan improves.
+        top_s = min(goal_s, self._open_s)
+        if self._few_ideals and goal_s < self._open_s:
             return goal_s
-        if self._open_s - proven_s <= COARSEST_STEP * self._open_s:
+        if goal_s < MUCH_BETTER * self._open_s:
+            return goal_s
+        if top_s - proven_s <= COARSEST_STEP * top_s:
             return None
-        return proven_s + NEXT * (self._open_s - proven_s)
+        return proven_s + NEXT * (top_s - proven_s)
 
     def _by_ideals(self, limit_s: float, ends: float) -> bool:
         """Return whether ideals settle the limit, one way or the other."""
@@ -177,12 +195,13 @@ class Prover:
             return False
         ends = min(time.perf_counter() + self._ideals_s, ends)
         self._ideals_s *= 2
+        left_s = self._deadline - time.perf_counter()
         answer = within_limit(
             self._problem,
             self._blocks,
             limit_s,
-            is_late=lambda: self._is_late() or time.perf_counter() > ends,
-            max_visits=MAX_VISITS,
+            is_late=lambda: self._is_vain(limit_s) or time.perf_counter() > ends,
+            max_visits=int(min(MAX_VISITS, VISITS_PER_S * max(left_s, 0.0))),
         )
         self._few_ideals = not answer.gave_up
         if answer.refuted:
@@ -190,11 +209,15 @@ class Prover:
         if answer.chip_of is not None:
             _, valid = evaluate_many(self._problem, answer.chip_of[None])
             if valid[0]:
-                self.found = answer.chip_of
+                self.found, self.found_by = answer.chip_of, "ideals"
             # A rule that ideals do not look at may still refute the limit; chain does
             # not look at it either.
             self._open_s = limit_s
         return answer.refuted or answer.chip_of is not None
+
+    def _is_vain(self, limit_s: float) -> bool:
+        """Return whether an attempt at the limit should end: time, or a plan."""
+        return self._is_late() or self._told_s <= limit_s
 
     def _by_exact(self, best_s: float) -> None:
         """Solve a small problem as one integer program, once."""
@@ -209,7 +232,7 @@ class Prover:
             is_late=self._is_late,
         )
         if result.chip_of is not None:
-            self.found = result.chip_of
+            self.found, self.found_by = result.chip_of, "exact"
         # Where nothing better is found, the bound may be that of a better partition.
         bound_s = min(result.bound_s, best_s)
         if bound_s > self.bound.seconds:
@@ -222,12 +245,15 @@ class Prover:
         def left_s() -> float:
             return ends - time.perf_counter()
 
+        def is_vain() -> bool:
+            return self._is_vain(limit_s)
+
         if limit_s < LESS * self._no_lump_s:
             self._no_lump_s = limit_s
-            if lump(self._chain, limit_s, left_s, self._is_late) is not None:
+            if lump(self._chain, limit_s, left_s, is_vain) is not None:
                 self.bound = Bound(limit_s * HOLDS, "lump")
                 return True
-        attempt = refute(self._chain, limit_s, left_s, self._is_late, self._open_ranges)
+        attempt = refute(self._chain, limit_s, left_s, is_vain, self._open_ranges)
         if not attempt.refuted:
             self._open_ranges = attempt.ranges
             return False

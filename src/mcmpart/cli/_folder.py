@@ -20,7 +20,7 @@ def output_folder(model: Path, typed: str | None, ending: str) -> Path:
         return Path(f"{stem or 'model'}{ending}")
     # As a path, an empty text would be the current folder.
     if not typed:
-        raise InputError("-o is empty: name the folder for the plan, or leave it out")
+        raise InputError("-o is empty: name a folder, or leave it out")
     return Path(typed)
 
 
@@ -31,19 +31,19 @@ def check_folder(folder: Path, files: tuple[str, ...]) -> None:
         there = there.parent
     if not there.is_dir():
         raise InputError(
-            f"cannot write the plan into {folder}: {there} is a file; choose another "
+            f"cannot write into {folder}: {there} is a file; choose another "
             "folder with -o"
         )
     for name in files:
         if (folder / name).is_dir():
             raise InputError(
-                f"cannot write the plan into {folder}: {folder / name} is a folder; "
+                f"cannot write into {folder}: {folder / name} is a folder; "
                 "remove it or choose another folder with -o"
             )
     try:
         tempfile.TemporaryFile(dir=there).close()
     except OSError as error:
         raise InputError(
-            f"cannot write the plan into {folder}: {error.strerror}; choose another "
+            f"cannot write into {folder}: {error.strerror}; choose another "
             "folder with -o"
         ) from error

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcmpart.cli._console import Progress, note
 from mcmpart.cli._options import METHODS, ModelOptions
-from mcmpart.errors import InputError
+from mcmpart.errors import InputError, McmpartError
 
 if TYPE_CHECKING:
     from mcmpart.graph import Graph
@@ -22,6 +24,12 @@ if TYPE_CHECKING:
 
 MAX_WORKERS = 1024
 """More threads than any machine has cores for are a slip of the finger."""
+
+
+class InterruptedSearchError(McmpartError):
+    """Ctrl-C came before there was a plan (exit code 130)."""
+
+    exit_code = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,17 @@ class SearchOptions:
     gap: float
     seed: int
     workers: int | None
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Say of Ctrl-C that nothing was written: what keeps a plan does not raise."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise InterruptedSearchError(
+            "interrupted before a plan was found: nothing was written"
+        ) from error
 
 
 def run(model: ModelOptions, task: TaskOptions, options: SearchOptions) -> Result:

@@ -9,7 +9,7 @@ import typer
 
 from mcmpart.cli._console import log_on_stderr, print_json, show
 from mcmpart.cli._folder import check_folder, output_folder
-from mcmpart.cli._job import TaskOptions, problem_of
+from mcmpart.cli._job import TaskOptions, interruptible, problem_of
 from mcmpart.cli._options import (
     AllChipsOption,
     ApartOption,
@@ -93,7 +93,7 @@ def bound_command(
     check_folder(folder, FILES)
     from mcmpart.certify import proven
 
-    with log_on_stderr():
+    with interruptible(), log_on_stderr():
         problem, certificate = proven(problem_of(options, task), method, time)
     _write(certificate, problem, folder)
     if as_json:

@@ -13,7 +13,7 @@ import typer
 
 from mcmpart.cli._console import log_on_stderr, print_json, print_table, show
 from mcmpart.cli._folder import check_folder, output_folder
-from mcmpart.cli._job import SearchOptions, TaskOptions, run
+from mcmpart.cli._job import SearchOptions, TaskOptions, interruptible, run
 from mcmpart.cli._options import (
     METHODS,
     AllChipsOption,
@@ -36,7 +36,6 @@ from mcmpart.cli._options import (
     parse_together,
 )
 from mcmpart.cli.verify import checked
-from mcmpart.errors import McmpartError
 
 if TYPE_CHECKING:
     from mcmpart.plan import Plan
@@ -50,12 +49,6 @@ FILES = (
     "certificate.json",
     "trace.jsonl",
 )
-
-
-class InterruptedSearchError(McmpartError):
-    """Ctrl-C came before there was a plan (exit code 130)."""
-
-    exit_code = 130
 
 
 def partition_command(
@@ -135,7 +128,7 @@ def partition_command(
     search = SearchOptions(method, time, evaluations, gap, seed, workers)
     folder = output_folder(model, output, ".plan")
     check_folder(folder, FILES)
-    with _interruptible(), log_on_stderr():
+    with interruptible(), log_on_stderr():
         result = run(options, task, search)
     plan = _write(result, folder, options)
     if as_json:
@@ -144,16 +137,6 @@ def partition_command(
         _show(result, plan, folder)
     if result.stopped_by == "interrupt":
         raise typer.Exit(130)
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        raise InterruptedSearchError(
-            "interrupted before a plan was found: nothing was written"
-        ) from error
 
 
 def _write(result: Result, folder: Path, options: ModelOptions) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from types import TracebackType
 
 import numpy as np
@@ -13,6 +14,9 @@ from mcmpart.problem import Problem
 from mcmpart.search.interrupt import is_pressed
 from mcmpart.search.method import Evaluations, SearchMethod
 
+LONG_S = 10.0
+"""A proof that has taken so long is a matter of integer programs."""
+
 IDLE_S = 0.02
 """Pause while there is no plan to prove anything for, or nothing more to prove."""
 
@@ -20,8 +24,9 @@ IDLE_S = 0.02
 class Proof:
     """A prover in a thread, from ``with`` to its end.
 
-    The thread aims at the best plan it was told of and ends within a tenth of a second
-    of the end of ``with``. An error in it is raised there.
+    The thread aims at the best plan it was told of and ends soon after the end of
+    ``with``: a tenth of a second or, while ideals are listed, half of one. An error in
+    it is raised there.
 
     Parameters
     ----------
@@ -31,14 +36,22 @@ class Proof:
         ``time.perf_counter()`` at which the search ends.
     gap
         How close to the best plan the bound need come.
+
+    Attributes
+    ----------
+    found_by
+        The method that came upon what :meth:`take_found` returns.
     """
 
     def __init__(self, problem: Problem, deadline: float, gap: float) -> None:
         self._stop = threading.Event()
         self._prover = Prover(problem, deadline, self._is_over)
         self._gap = gap
+        self._began = time.perf_counter()
+        self._is_idle = False
         self._best_s = np.inf
         self._found: Int32 | None = None
+        self.found_by = ""
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="bound", daemon=True)
 
@@ -47,9 +60,15 @@ class Proof:
         """The best bound so far."""
         return self._prover.bound
 
+    def needs_a_core(self) -> bool:
+        """Return whether the proof turns out to be long: it then has one to itself."""
+        return not self._is_idle and time.perf_counter() > self._began + LONG_S
+
     def tell(self, best_s: float) -> None:
         """Take note of what the best plan costs."""
-        self._best_s = min(self._best_s, best_s)
+        if best_s < self._best_s:
+            self._best_s = best_s
+            self._prover.tell(best_s)
 
     def take_found(self) -> Int32 | None:
         """Return a partition ``[V] int32`` that a proof came upon, once."""
@@ -79,8 +98,10 @@ class Proof:
             while not self._is_over():
                 self._prover.attempt(self._best_s, self._gap)
                 if self._prover.found is not None:
+                    self.found_by = self._prover.found_by
                     self._found, self._prover.found = self._prover.found, None
-                if self._prover.done or self._found is not None:
+                self._is_idle = self._prover.done or self._found is not None
+                if self._is_idle:
                     self._stop.wait(IDLE_S)
         except BaseException as error:
             self._error = error
@@ -99,7 +120,7 @@ class WithProof:
         """Return the proof's partition if there is one, or else the method's own."""
         found = self._proof.take_found()
         if found is not None:
-            self.name = "ideals"
+            self.name = self._proof.found_by
             return found[None]
         rows = self._method.propose()
         self.name, self.done = self._method.name, self._method.done

@@ -57,8 +57,9 @@ class Local:
             num_chains = min(self._setting.workers, os.cpu_count() or 1)
             self._chains = [_Chain(self._setting, i) for i in range(num_chains)]
         best, best_s = self._best, self._best_s
-        with ThreadPoolExecutor(len(self._chains)) as pool:
-            rows = list(pool.map(lambda chain: chain.run(best, best_s), self._chains))
+        chains = self._chains[: self._setting.threads()]
+        with ThreadPoolExecutor(len(chains)) as pool:
+            rows = list(pool.map(lambda chain: chain.run(best, best_s), chains))
         return np.stack(rows)
 
     def observe(self, evaluations: Evaluations) -> None:

@@ -98,6 +98,8 @@ class Setting:
         ``time.perf_counter()`` after which a proposal comes too late.
     start
         ``[V] int32`` valid partition to start from, or None.
+    shares_a_core
+        Whether a thread beside the search has need of a core just now.
     """
 
     problem: Problem
@@ -105,6 +107,11 @@ class Setting:
     workers: int = 1
     deadline: float = float("inf")
     start: Int32 | None = None
+    shares_a_core: Callable[[], bool] = lambda: False
+
+    def threads(self) -> int:
+        """Return how many threads to use just now."""
+        return max(self.workers - self.shares_a_core(), 1)
 
     def is_late(self) -> bool:
         """Return whether the deadline has passed, or Ctrl-C was pressed."""
