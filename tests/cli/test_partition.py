@@ -318,7 +318,7 @@ def test_bad_package(error, model, work, package_file, old, new, text):
         (("--together", "mm_0,relu_00"), "did you mean 'relu_0'?"),
         (("--apart", "mm_0,nothing like it"), "which the graph does not have"),
         (("--start", "nowhere"), "nowhere does not exist"),
-        (("-o", ""), "-o is empty: name the folder"),
+        (("-o", ""), "-o is empty: name a folder"),
         (("-o", "toy.onnx"), "toy.onnx is a file"),
         (("-o", "toy.onnx/plan"), "toy.onnx is a file"),
     ],

@@ -3,98 +3,94 @@
 import numpy as np
 import pytest
 
+from mcmpart.evaluate import evaluate_many
 from mcmpart.graph import branchy
-from mcmpart.graph.synthetic import chain
 from mcmpart.problem import Problem
-from mcmpart.search import Setting, pipeline_evaluator
-from mcmpart.search._orders import keyed_order
-from mcmpart.search.evolve import (
-    ELITE,
-    POPULATION,
-    Evolve,
-    memory_keys,
-    seed_keys,
-)
+from mcmpart.search import Setting
+from mcmpart.search import evolve as module
+from mcmpart.search.evolve import ELITE, POPULATION, Evolve
 
 
 @pytest.fixture
 def branches(make_package):
-    """Give a small inception network on four chips."""
+    """Give an inception network on four chips."""
     package = make_package(
         4, peak_ops_per_s=(("*", 1e12),), io_bandwidth_bytes_per_s=1e10
     )
     return Problem(branchy.inception(), package)
 
 
-def run(method, problem, proposals):
-    """Drive the method; return the best cost after each proposal."""
-    judge = pipeline_evaluator(problem, 1)
-    best = [np.inf]
-    for _ in range(proposals):
-        rows = method.propose()
-        found = best[-1]
-        if rows.shape[0]:
-            judged = judge(rows)
-            method.observe(judged)
-            found = min(found, judged.valid_s.min())
-        best.append(found)
-    return best
+def generations(method, count):
+    """Run some generations; return all rows proposed and each generation's costs."""
+    rows, costs = [], []
+    expand = method._problem.blocks.expand
+    while len(costs) < count:
+        rows += [expand(chip_of_block).tolist() for chip_of_block in method._advance()]
+        if method._next == POPULATION:
+            costs.append(np.sort(method._cost_s))
+    return rows, costs
 
 
-def test_generations_get_better(branches):
-    """Later generations beat the first, which slicing alone comes to."""
-    best = run(Evolve(Setting(branches, workers=2)), branches, 3 * POPULATION // 4)
-    assert best[-1] < best[POPULATION // 4]
+def test_later_generations_are_better(branches):
+    """The best of the fifth generation beats that of the first; none is worse."""
+    _, costs = generations(Evolve(Setting(branches)), 5)
+    best = [cost[0] for cost in costs]
+    assert best == sorted(best, reverse=True)
+    assert best[-1] < best[0]
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_threads_do_not_matter(branches, seed):
-    """The same seed gives the same partitions with one thread and with three."""
-    one, three = (
-        run(Evolve(Setting(branches, seed=seed, workers=workers)), branches, 20)
-        for workers in (1, 3)
-    )
-    assert one == three
+def test_every_proposal_beats_those_before(branches):
+    """Proposals are valid, each better, and cost what the order's cut was said to."""
+    rows, costs = generations(Evolve(Setting(branches)), 3)
+    cost_s, valid = evaluate_many(branches, np.array(rows))
+    assert valid.all()
+    assert (np.diff(cost_s) < 0).all()
+    assert cost_s[-1] == pytest.approx(costs[-1][0], rel=1e-12)
+
+
+@pytest.mark.parametrize("blocks_per_task", [1, 500, 100_000])
+def test_neither_threads_nor_chunks_matter(branches, blocks_per_task, monkeypatch):
+    """One seed gives the same proposals on any number of threads, at any pace."""
+    wanted, _ = generations(Evolve(Setting(branches, seed=3)), 2)
+    monkeypatch.setattr(module, "BLOCKS_PER_TASK", blocks_per_task)
+    found, _ = generations(Evolve(Setting(branches, seed=3, workers=3)), 2)
+    assert found == wanted
+    assert generations(Evolve(Setting(branches, seed=4)), 2)[0] != wanted
 
 
 def test_elites_live_on(branches):
-    """The best of a generation are the next one's, decoded already."""
+    """The next generation begins with the elites and is cut below the worst one."""
     method = Evolve(Setting(branches))
-    run(method, branches, POPULATION // 4)
-    costs = sorted(one.cost_s for one in method._decoded)[:ELITE]
-    method.propose()
-    assert sorted(one.cost_s for one in method._decoded)[:ELITE] <= costs
-    assert len(method._decoded) <= ELITE + 4
+    _, costs = generations(method, 2)
+    method._breed()
+    assert method._cost_s[:ELITE].tolist() == costs[1][:ELITE].tolist()
+    assert np.isinf(method._cost_s[ELITE:]).all()
+    assert method._cutoff_s == costs[1][ELITE - 1] < np.inf
 
 
-def test_seeds_are_the_orders_they_are_named_for(branches):
-    """The first keys give the graph's own order; by level, no block goes back."""
-    arrays = branches.blocks.arrays
-    keys = seed_keys(branches, None)
-    own = keyed_order(arrays, *keys[0])
-    assert own.tolist() == list(range(own.size))
-    level = np.floor(keys[2][0]).astype(int)
-    assert (np.diff(level[keyed_order(arrays, *keys[2])]) >= 0).all()
+def test_without_progress_all_orders_are_drawn_anew(branches, monkeypatch):
+    """After some generations without a better order no elite is kept."""
+    monkeypatch.setattr(module, "PATIENCE", 1)
+    method = Evolve(Setting(branches))
+    generations(method, 1)
+    method._breed()
+    assert method._next == ELITE
+    method._breed()
+    assert method._next == 0
+    assert np.isinf(method._cost_s).all()
 
 
-def test_the_order_of_a_partition(branches):
-    """The order of a partition has its chips in ascending order."""
-    chip_of = np.zeros(branches.graph.num_ops, dtype=np.int32)
-    chip_of[branches.graph.num_ops // 2 :] = 1
-    order = keyed_order(branches.blocks.arrays, *seed_keys(branches, chip_of)[-1])
-    chips = branches.blocks.contract(chip_of)[order]
-    assert (np.diff(chips) >= 0).all()
+def test_the_start_is_met(branches):
+    """The first order sorts by the chips of the start, so it costs no more."""
+    rows, costs = generations(Evolve(Setting(branches, seed=5)), 4)
+    start = np.array(rows[-1], dtype=np.int32)
+    method = Evolve(Setting(branches, seed=6, start=start))
+    first = method.propose()
+    assert evaluate_many(branches, first)[0][0] <= costs[-1][0] * (1 + 1e-12)
 
 
-def test_memory_minimal_order(islands):
-    """Of two chains that take turns, one is run to its end before the other begins."""
-    order = np.argsort(memory_keys(islands))
-    side = order % 2
-    assert (np.diff(side) != 0).sum() == 1
-
-
-def test_a_chain_has_one_order(make_package):
-    """On a chain every individual is the same order, and that is enough."""
-    problem = Problem(chain(5, tensor_bytes=0), make_package(5))
-    best = run(Evolve(Setting(problem)), problem, 2)
-    assert best[1] == best[2] < np.inf
+def test_one_chip_needs_one_generation(make_package):
+    """On one chip there is nothing to breed."""
+    method = Evolve(Setting(Problem(branchy.inception(), make_package(1))))
+    assert method.propose().shape[0] == 1
+    assert method.done

@@ -83,66 +83,59 @@ def readers_of(arrays, at, tensor):
     return sorted(at[n] for n in row)
 
 
+def rows_of(indptr, position):
+    """Return the numbers of the rows at a position."""
+    return range(indptr[position], indptr[position + 1])
+
+
 def test_reads(ordered):
-    """Each read knows where its tensor was written, and read before."""
+    """Each read knows its tensor's next reader; a position, its earliest producer."""
     arrays, order, at = ordered
     for n, position in at.items():
-        rows = range(order.read_ptr[position], order.read_ptr[position + 1])
         tensors = csr(arrays.read_ptr, arrays.read, n)
-        assert len(rows) == len(tensors)
+        rows = rows_of(order.read_ptr, position)
         for row, tensor in zip(rows, tensors, strict=True):
-            before = [p for p in readers_of(arrays, at, tensor) if p < position]
-            assert order.read_producer[row] == at[arrays.tensor_producer[tensor]]
-            assert order.read_previous[row] == max(before, default=-1)
+            after = [p for p in readers_of(arrays, at, tensor) if p > position]
+            assert order.read_next[row] == min(after, default=len(at))
             assert order.read_bytes[row] == arrays.tensor_bytes[tensor]
+        producers = [at[arrays.tensor_producer[tensor]] for tensor in tensors]
+        assert order.read_from[position] == min(producers, default=len(at))
 
 
-def test_writes_and_ends(ordered):
-    """Each tensor is listed where it is written, and where it is read last."""
+def test_writes(ordered):
+    """Each write knows its tensor's first and last reader."""
     arrays, order, at = ordered
-    written, ended = [], []
-    for position in range(len(at)):
-        for row in range(order.write_ptr[position], order.write_ptr[position + 1]):
-            written.append(
-                (
-                    position,
-                    order.write_last[row],
-                    order.write_bytes[row],
-                    order.write_is_output[row],
-                )
-            )
-        for row in range(order.end_ptr[position], order.end_ptr[position + 1]):
-            ended.append(
-                (
-                    order.end_producer[row],
-                    position,
-                    order.end_bytes[row],
-                    order.end_is_output[row],
-                )
-            )
-    wanted = [
-        (
-            at[arrays.tensor_producer[t]],
-            readers_of(arrays, at, t)[-1],
-            arrays.tensor_bytes[t],
-            arrays.tensor_is_output[t],
-        )
-        for t in range(arrays.tensor_bytes.size)
-    ]
-    assert sorted(written) == sorted(ended) == sorted(wanted)
-    assert wanted
+    for n, position in at.items():
+        tensors = csr(arrays.write_ptr, arrays.write, n)
+        rows = rows_of(order.write_ptr, position)
+        for row, tensor in zip(rows, tensors, strict=True):
+            readers = readers_of(arrays, at, tensor)
+            assert order.write_first[row] == readers[0]
+            assert order.write_last[row] == readers[-1]
+            assert order.write_bytes[row] == arrays.tensor_bytes[tensor]
+            assert order.write_is_output[row] == arrays.tensor_is_output[tensor]
+        lasts = order.write_last[order.write_ptr[position] :][: len(tensors)]
+        assert order.read_until[position] == max(lasts, default=-1)
 
 
-def test_items(ordered):
-    """Each shared item knows the user before, -1 for the first."""
-    arrays, order, at = ordered
-    latest = {}
-    for n, position in sorted(at.items(), key=lambda pair: pair[1]):
-        found = csr(order.item_ptr, order.item, position)
-        assert found == csr(arrays.item_ptr, arrays.item, n)
-        previous = csr(order.item_ptr, order.item_previous, position)
-        assert previous == [latest.get(item, -1) for item in found]
-        latest.update(dict.fromkeys(found, position))
+def test_items(make_problem):
+    """Each need of a shared item knows its users before and behind it."""
+    num_shared = 0
+    for arrays, keys in problems(make_problem):
+        order = order_arrays(arrays, keyed_order(arrays, keys, False))
+        at = {int(n): position for position, n in enumerate(order.block)}
+        for n, position in at.items():
+            items = csr(arrays.item_ptr, arrays.item, n)
+            rows = rows_of(order.item_ptr, position)
+            for row, item in zip(rows, items, strict=True):
+                users = sorted(at[u] for u in csr(arrays.user_ptr, arrays.user, item))
+                before = [p for p in users if p < position]
+                behind = [p for p in users if p > position]
+                assert order.item[row] == item
+                assert order.item_previous[row] == max(before, default=-1)
+                assert order.item_next[row] == min(behind, default=len(at))
+                num_shared += 1
+    assert num_shared > 20
 
 
 def test_cuts(ordered):
@@ -174,3 +167,10 @@ def test_apart_floor(toy):
     problem = replace(toy, user=rules)
     order = order_arrays(problem.blocks.arrays, np.arange(6, dtype=np.int32))
     assert order.apart_floor.tolist() == [0, 0, 0, 0, 4, 1]
+
+
+def test_next_pin(toy):
+    """Each position knows the first pinned block from it on."""
+    problem = replace(toy, user=UserRules(pins={"op_1": 0, "op_4": 2}))
+    order = order_arrays(problem.blocks.arrays, np.arange(6, dtype=np.int32))
+    assert order.next_pin.tolist() == [1, 1, 4, 4, 4, 6, 6]

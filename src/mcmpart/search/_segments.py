@@ -1,7 +1,6 @@
-"""Compiled slicing: the cost of a segment that grows, and the best cut into segments.
+"""Compiled slicing: the best cut of a topological order, and a greedy one.
 
-A segment is a run of consecutive positions of one topological order; segment k of a
-cut is what chip k runs.
+Segment k of a cut (:mod:`mcmpart.search._growth`) is what chip k runs.
 """
 
 from __future__ import annotations
@@ -10,157 +9,161 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mcmpart._jit import jit, leaf
+from mcmpart._jit import inner, jit
 from mcmpart.blocks import BlockArrays
 from mcmpart.graph.graph import Bool, Float64, Int32, Int64
 from mcmpart.problem import PackageArrays
+from mcmpart.search._growth import Ends, Growth, begin, measure, move_on
 from mcmpart.search._orders import OrderArrays
 
-HOST_IN, WEIGHTS, OWN_OUT, EDGE_IN, EDGE_OUT, OUTPUT_CROSSING = range(6)
-LIVE, PEAK, PIN, NUM_IN, NUM_OUT = range(6, 11)
-NUM_TOTALS = 11
-NO_PIN = -1
-PIN_CLASH = -2
 EMPTY = -2
 """Parent mark of a chip that is left empty."""
 
 
-class Segment(NamedTuple):
-    """Running totals of one segment; kernels fill it in.
+class Program(NamedTuple):
+    """The dynamic program over segment starts, below a cut-off.
 
     Attributes
     ----------
-    compute_s
-        ``[K] float64``: seconds on each class of chip.
-    total
-        ``[11] int64``: bytes from the host, weights, model outputs written, tensors
-        received, tensors sent that are no outputs, outputs that also cross, live
-        bytes, their peak, the pinned chip (``NO_PIN``, ``PIN_CLASH``), and how many
-        tensors come from before the segment and go beyond it.
+    reach
+        ``[N] int32``: largest end of a segment from each start that may cost less than
+        the cut-off; the start itself if there is none.
+    need
+        ``[N + 1] int32``: number of chips that the positions from each on take at
+        least, C + 1 if more than there are.
+    first_end
+        ``[C] int32``: smallest end of each chip's segment that the chips behind it can
+        still follow.
+    best
+        ``[C + 1, N + 1] float64``: entry [k, i] is the smallest bottleneck of a cut of
+        positions [0, i) into k segments on chips 0..k-1, the cut-off if none is below.
+    parent
+        ``[C + 1, N + 1] int32``: where the last of those segments starts.
     """
 
-    compute_s: Float64
-    total: Int64
+    reach: Int32
+    need: Int32
+    first_end: Int32
+    best: Float64
+    parent: Int32
 
 
-@leaf
-def clear(segment: Segment) -> None:
-    """Empty ``segment``."""
-    segment.compute_s[:] = 0.0
-    segment.total[:] = 0
-    segment.total[PIN] = NO_PIN
-
-
-@leaf
-def grow(
-    segment: Segment, start: int, at: int, blocks: BlockArrays, order: OrderArrays
-) -> None:
-    """Add position ``at`` to the segment that began at ``start``; O(degree)."""
-    n = order.block[at]
-    total = segment.total
-    for k in range(segment.compute_s.size):
-        segment.compute_s[k] += blocks.block_s[k, n]
-    total[HOST_IN] += blocks.host_bytes[n]
-    total[WEIGHTS] += blocks.weight_bytes[n]
-    total[OWN_OUT] += blocks.output_bytes[n]
-    for i in range(order.item_ptr[at], order.item_ptr[at + 1]):
-        if order.item_previous[i] < start:
-            j = order.item[i]
-            for k in range(segment.compute_s.size):
-                segment.compute_s[k] += blocks.item_s[k, j]
-            total[HOST_IN] += blocks.item_host_bytes[j]
-            total[WEIGHTS] += blocks.item_weight_bytes[j]
-    for i in range(order.read_ptr[at], order.read_ptr[at + 1]):
-        if order.read_producer[i] < start and order.read_previous[i] < start:
-            total[EDGE_IN] += order.read_bytes[i]
-            total[NUM_IN] += 1
-    total[PEAK] = max(total[PEAK], total[LIVE] + blocks.inner_peak_bytes[n])
-    for i in range(order.write_ptr[at], order.write_ptr[at + 1]):
-        total[LIVE] += order.write_bytes[i]
-        total[NUM_OUT] += 1
-        if order.write_is_output[i]:
-            total[OUTPUT_CROSSING] += order.write_bytes[i]
-        else:
-            total[EDGE_OUT] += order.write_bytes[i]
-    for i in range(order.end_ptr[at], order.end_ptr[at + 1]):
-        if order.end_producer[i] >= start:
-            total[LIVE] -= order.end_bytes[i]
-            total[NUM_OUT] -= 1
-            if order.end_is_output[i]:
-                total[OUTPUT_CROSSING] -= order.end_bytes[i]
-            else:
-                total[EDGE_OUT] -= order.end_bytes[i]
-    if blocks.pin[n] >= 0:
-        if total[PIN] == NO_PIN:
-            total[PIN] = blocks.pin[n]
-        elif total[PIN] != blocks.pin[n]:
-            total[PIN] = PIN_CLASH
-
-
-@leaf
-def traffic_bytes(
-    segment: Segment, start: int, end: int, relay: bool, order: OrderArrays
-) -> int:
-    """Return bytes in and out of the segment ``[start, end)``.
-
-    Under ``relay`` every tensor that crosses the start is received, and every one that
-    crosses the end is sent, once each.
-    """
-    total = segment.total
-    received = total[HOST_IN] + total[EDGE_IN]
-    sent = total[OWN_OUT] + total[EDGE_OUT]
-    if relay:
-        received = total[HOST_IN] + order.cut_bytes[start]
-        sent = total[OWN_OUT] + order.cut_bytes[end] - total[OUTPUT_CROSSING]
-    return received + sent
-
-
-@leaf
-def stage_seconds(
-    segment: Segment, traffic: int, package: PackageArrays, stage_s: Float64
-) -> None:
-    """Write the stage time of the segment on each class of chip, ``[K] float64``."""
-    for k in range(stage_s.size):
-        transfer_s = traffic / package.class_io_bytes_per_s[k]
-        if package.serial_io:
-            stage_s[k] = segment.compute_s[k] + transfer_s
-        else:
-            stage_s[k] = max(segment.compute_s[k], transfer_s)
-
-
-@leaf
-def floor_seconds(
-    segment: Segment, package: PackageArrays, io_bytes_per_s: float
-) -> float:
-    """Return a stage time that no chip can beat and that only rises as it grows."""
-    fixed = segment.total[HOST_IN] + segment.total[OWN_OUT]
-    compute_s = segment.compute_s.min()
-    transfer_s = fixed / io_bytes_per_s
-    if package.serial_io:
-        return compute_s + transfer_s
-    return max(compute_s, transfer_s)
-
-
-@leaf
-def cut_is_allowed(
-    segment: Segment, start: int, end: int, triangle: bool, order: OrderArrays
-) -> bool:
-    """Return whether the segment ``[start, end)`` keeps the triangle rule, if it is on.
-
-    A longer path beside an arc a -> b goes over a chip between that has arcs in and
-    out. So a tensor may jump over a segment that nothing enters or nothing leaves.
-    """
-    return (
-        not triangle
-        or order.furthest[start] < end
-        or segment.total[NUM_IN] == 0
-        or segment.total[NUM_OUT] == 0
+def new_program(num_chips: int, num_blocks: int, cutoff_s: float) -> Program:
+    """Return a program that knows the empty cut only; :func:`plan_ahead` comes next."""
+    best = np.full((num_chips + 1, num_blocks + 1), cutoff_s)
+    best[0, 0] = min(0.0, cutoff_s)
+    return Program(
+        np.empty(num_blocks, dtype=np.int32),
+        np.empty(num_blocks + 1, dtype=np.int32),
+        np.empty(num_chips, dtype=np.int32),
+        best,
+        np.empty((num_chips + 1, num_blocks + 1), dtype=np.int32),
     )
 
 
 @jit
+def plan_ahead(
+    cutoff_s: float,
+    blocks: BlockArrays,
+    package: PackageArrays,
+    capacity: Int64,
+    order: OrderArrays,
+    program: Program,
+    hit_memory: Bool,
+) -> None:
+    """Write how far each segment may reach, and what that leaves to the other chips.
+
+    A window moves over the order: its seconds on the fastest class, with the bytes that
+    no cut saves, only rise as it grows. A chip that goes as far as it may leaves the
+    fewest behind.
+
+    Parameters
+    ----------
+    capacity
+        ``[C] int64``: memory of each chip.
+    hit_memory
+        ``[1] bool``, set where weights cut a segment short.
+    """
+    num_blocks, num_chips = order.block.size, capacity.size
+    compute_s = np.zeros(blocks.block_s.shape[0])
+    total = np.zeros(2, dtype=np.int64)
+    s_per_byte = 1.0 / package.io_bytes_per_s.max()
+    roomiest = capacity.max()
+    end = 0
+    is_over = False
+    for start in range(num_blocks):
+        while True:
+            floor_s = compute_s.min()
+            if package.serial_io:
+                floor_s += total[0] * s_per_byte
+            else:
+                floor_s = max(floor_s, total[0] * s_per_byte)
+            is_over = floor_s >= cutoff_s
+            if not is_over and package.memory and total[1] > roomiest:
+                is_over = hit_memory[0] = True
+            if is_over or end == num_blocks or order.apart_floor[end] > start:
+                break
+            pinned, pin = order.next_pin[start], blocks.pin[order.block[end]]
+            if pinned < end and pin >= 0 and pin != blocks.pin[order.block[pinned]]:
+                break
+            end += 1
+            _slide(1, end - 1, start, end, blocks, order, compute_s, total)
+        program.reach[start] = end - 1 if is_over else end
+        _slide(-1, start, start, end, blocks, order, compute_s, total)
+        if end == start + 1:
+            # Nothing is left, and no rounding of what was.
+            compute_s[:] = 0.0
+    _count_back(num_blocks, num_chips, program)
+
+
+@inner
+def _slide(
+    sign: int,
+    at: int,
+    start: int,
+    end: int,
+    blocks: BlockArrays,
+    order: OrderArrays,
+    compute_s: Float64,
+    total: Int64,
+) -> None:
+    """Add position ``at`` to the window, or take it out, with the items it alone needs.
+
+    The window is ``[start, end)`` with it.
+    """
+    n = order.block[at]
+    for k in range(compute_s.size):
+        compute_s[k] += sign * blocks.block_s[k, n]
+    total[0] += sign * (blocks.host_bytes[n] + blocks.output_bytes[n])
+    total[1] += sign * blocks.weight_bytes[n]
+    for i in range(order.item_ptr[at], order.item_ptr[at + 1]):
+        if order.item_previous[i] < start and order.item_next[i] >= end:
+            j = order.item[i]
+            for k in range(compute_s.size):
+                compute_s[k] += sign * blocks.item_s[k, j]
+            total[0] += sign * blocks.item_host_bytes[j]
+            total[1] += sign * blocks.item_weight_bytes[j]
+
+
+@inner
+def _count_back(num_blocks: int, num_chips: int, program: Program) -> None:
+    """Write the chips that each start needs, and the ends they leave to a chip."""
+    program.need[num_blocks] = 0
+    for start in range(num_blocks - 1, -1, -1):
+        program.need[start] = num_chips + 1
+        if program.reach[start] > start:
+            needed = 1 + program.need[program.reach[start]]
+            program.need[start] = min(num_chips + 1, needed)
+    end = 0
+    for chip in range(num_chips):
+        while program.need[end] > num_chips - chip - 1:
+            end += 1
+        program.first_end[chip] = end
+
+
+@jit
 def slice_rows(
-    begin: int,
+    start: int,
     budget: int,
     cutoff_s: float,
     count_peak: bool,
@@ -169,15 +172,15 @@ def slice_rows(
     package: PackageArrays,
     capacity: Int64,
     order: OrderArrays,
-    best: Float64,
-    parent: Int32,
+    growth: Growth,
+    ends: Ends,
+    program: Program,
+    is_start: Bool,
     hit_memory: Bool,
 ) -> int:
-    """Extend the dynamic program over segment starts from ``begin``.
+    """Extend the dynamic program over segment starts from ``start``.
 
-    ``best[k, i]`` is the smallest bottleneck of a cut of positions [0, i) into k
-    segments on chips 0..k-1, among cuts below ``cutoff_s``; starts are final when they
-    are reached, since every segment moves forward.
+    Starts are final when they are reached, since every segment moves forward.
 
     Parameters
     ----------
@@ -189,8 +192,8 @@ def slice_rows(
         A chip may be left empty between used ones.
     capacity
         ``[C] int64``: memory of each chip.
-    best, parent
-        ``[C + 1, N + 1]`` float64 and int32, written.
+    is_start
+        ``[N] bool``: positions where a segment may start.
     hit_memory
         ``[1] bool``, set where a segment did not fit.
 
@@ -199,88 +202,95 @@ def slice_rows(
     int
         The next start; N when done.
     """
-    num_blocks = order.block.size
-    segment = Segment(
-        np.zeros(blocks.block_s.shape[0], dtype=np.float64),
-        np.zeros(NUM_TOTALS, dtype=np.int64),
-    )
-    stage_s = np.empty(blocks.block_s.shape[0], dtype=np.float64)
-    io_bytes_per_s = package.io_bytes_per_s.max()
-    roomiest = capacity.max()
-    start = begin
+    num_blocks, num_chips = order.block.size, capacity.size
+    if program.need[0] > num_chips:
+        return num_blocks
     while start < num_blocks and budget > 0:
-        low, high = _open_chips(
-            start, cutoff_s, may_be_empty, package, order, best, parent
-        )
-        if low < high:
-            clear(segment)
-            for at in range(start, num_blocks):
-                if order.apart_floor[at] > start:
-                    break
-                grow(segment, start, at, blocks, order)
-                budget -= 1
-                if (
-                    floor_seconds(segment, package, io_bytes_per_s) >= cutoff_s
-                    or segment.total[PIN] == PIN_CLASH
-                ):
-                    break
-                if package.memory and segment.total[WEIGHTS] > roomiest:
-                    hit_memory[0] = True
-                    break
-                end = at + 1
-                if not cut_is_allowed(segment, start, end, package.triangle, order):
-                    continue
-                traffic = traffic_bytes(segment, start, end, package.relay, order)
-                stage_seconds(segment, traffic, package, stage_s)
-                demand = segment.total[WEIGHTS] + 2 * traffic
-                if count_peak:
-                    demand += segment.total[PEAK]
-                pin = segment.total[PIN]
-                if pin != NO_PIN:
-                    low, high = max(low, pin), min(high, pin + 1)
-                for chip in range(low, high):
-                    value = max(best[chip, start], stage_s[package.chip_class[chip]])
-                    if value >= cutoff_s or value >= best[chip + 1, end]:
-                        continue
-                    if package.memory and demand > capacity[chip]:
-                        hit_memory[0] = True
-                        continue
-                    best[chip + 1, end] = value
-                    parent[chip + 1, end] = start
+        low, high = _open_chips(start, cutoff_s, may_be_empty, package, order, program)
+        stop = program.reach[start]
+        if is_start[start] and low < high and program.first_end[low] <= stop:
+            measure(start, stop, count_peak, blocks, package, order, growth, ends)
+            budget -= stop - start
+            pinned = order.next_pin[start]
+            for chip in range(low, high):
+                first = max(start + 1, program.first_end[chip])
+                last = stop
+                if pinned < stop and blocks.pin[order.block[pinned]] != chip:
+                    last = pinned
+                room = capacity[chip] if package.memory else np.int64(-1)
+                _extend(
+                    chip,
+                    start,
+                    first,
+                    last,
+                    package.chip_class[chip],
+                    room,
+                    ends,
+                    program,
+                    hit_memory,
+                )
+        move_on(start, package.relay, blocks, order, growth)
         start += 1
+        budget -= 1
     return start
 
 
-@leaf
+@inner
+def _extend(
+    chip: int,
+    start: int,
+    first: int,
+    last: int,
+    chip_class: int,
+    room: int,
+    ends: Ends,
+    program: Program,
+    hit_memory: Bool,
+) -> None:
+    """Let ``chip`` run the segments from ``start`` to ``first`` and up to ``last``.
+
+    ``room`` is the chip's memory, negative for no limit.
+    """
+    before_s = program.best[chip, start]
+    for end in range(first, last + 1):
+        value = max(before_s, ends.stage_s[chip_class, end])
+        if value < program.best[chip + 1, end]:
+            if 0 <= room < ends.memory_bytes[end]:
+                hit_memory[0] = True
+            else:
+                program.best[chip + 1, end] = value
+                program.parent[chip + 1, end] = start
+
+
+@inner
 def _open_chips(
     start: int,
     cutoff_s: float,
     may_be_empty: bool,
     package: PackageArrays,
     order: OrderArrays,
-    best: Float64,
-    parent: Int32,
+    program: Program,
 ) -> tuple[int, int]:
     """Charge the hop into each chip at ``start`` and return the chips worth trying.
 
-    A chip is worth trying while the work that is left can still be shared out below
-    the cut-off among it and the chips behind it.
+    A chip is worth trying while the positions left may fit on it and those behind it.
     """
     num_chips = package.chip_class.size
+    best = program.best
     low = num_chips
     high = 0
-    for chip in range(num_chips + 1):
+    for chip in range(num_chips):
         if best[chip, start] >= cutoff_s:
             continue
-        if package.link_limit and 0 < chip < num_chips:
+        if package.link_limit and chip > 0:
             hop_s = order.cut_bytes[start] / package.hop_bytes_per_s[chip - 1]
             best[chip, start] = max(best[chip, start], hop_s)
-        if best[chip, start] >= cutoff_s or chip == num_chips:
-            continue
+            if hop_s >= cutoff_s:
+                continue
         if may_be_empty and best[chip, start] < best[chip + 1, start]:
             best[chip + 1, start] = best[chip, start]
-            parent[chip + 1, start] = EMPTY
-        if order.work_left_s[start] < (num_chips - chip) * cutoff_s:
+            program.parent[chip + 1, start] = EMPTY
+        if program.need[start] <= num_chips - chip:
             low = min(low, chip)
             high = chip + 1
     return low, high
@@ -303,6 +313,22 @@ def cut_points(num_chips_used: int, parent: Int32) -> Int32:
 
 
 @jit
+def narrow_starts(cut_bytes: Int64, num_starts: int) -> Bool:
+    """Return about ``num_starts`` positions where little is cut, ``[N] bool``.
+
+    Position 0, and in each run of equal length the first that the fewest bytes cross.
+    """
+    num_blocks = cut_bytes.size - 1
+    is_start = np.zeros(num_blocks, dtype=np.bool_)
+    length = max(-(-num_blocks // num_starts), 1)
+    for begin_at in range(0, num_blocks, length):
+        run = cut_bytes[begin_at : min(begin_at + length, num_blocks)]
+        is_start[begin_at + run.argmin()] = True
+    is_start[0] = True
+    return is_start
+
+
+@jit
 def fill_greedily(
     share: float,
     blocks: BlockArrays,
@@ -322,37 +348,49 @@ def fill_greedily(
     num_blocks = order.block.size
     num_chips = package.chip_class.size
     cuts = np.zeros(num_chips + 1, dtype=np.int32)
-    segment = Segment(
-        np.zeros(blocks.block_s.shape[0], dtype=np.float64),
-        np.zeros(NUM_TOTALS, dtype=np.int64),
+    num_classes = blocks.block_s.shape[0]
+    growth = Growth(
+        np.zeros((num_classes, num_blocks + 1)),
+        np.zeros(num_blocks + 1, dtype=np.int64),
+        np.zeros(num_blocks + 1, dtype=np.int64),
+        np.zeros(num_blocks + 1, dtype=np.int64),
     )
-    start = np.int64(0)
+    ends = Ends(
+        np.empty((num_classes, num_blocks + 1)),
+        np.empty(num_blocks + 1, dtype=np.int64),
+        np.empty(num_blocks + 1, dtype=np.int64),
+    )
+    begin(blocks, order, growth)
+    start = 0
     used = 0
     for chip in range(num_chips):
         if start == num_blocks:
             break
+        k = package.chip_class[chip]
         target = share * order.work_left_s[start] / (num_chips - chip)
+        measure(start, num_blocks, True, blocks, package, order, growth, ends)
         chosen = -1
-        clear(segment)
+        compute_s = 0.0
         for at in range(start, num_blocks):
-            if order.apart_floor[at] > start:
-                break
-            grow(segment, start, at, blocks, order)
-            over = segment.compute_s[package.chip_class[chip]] > target * (1 + 1e-9)
-            if over and chosen >= 0 and chip + 1 < num_chips:
-                break
-            pin = segment.total[PIN]
-            if pin != NO_PIN and pin != chip:
+            compute_s += growth.compute_s[k, at]
+            over = compute_s > target * (1 + 1e-9)
+            pin = blocks.pin[order.block[at]]
+            if (
+                order.apart_floor[at] > start
+                or (over and chosen >= 0 and chip + 1 < num_chips)
+                or (pin >= 0 and pin != chip)
+            ):
                 break
             end = at + 1
-            if not cut_is_allowed(segment, start, end, package.triangle, order):
-                continue
-            traffic = traffic_bytes(segment, start, end, package.relay, order)
-            demand = segment.total[WEIGHTS] + segment.total[PEAK] + 2 * traffic
-            if not package.memory or demand <= package.memory_bytes[chip]:
+            fits = not package.memory or (
+                ends.memory_bytes[end] <= package.memory_bytes[chip]
+            )
+            if fits and ends.stage_s[k, end] < np.inf:
                 chosen = end
         if chosen < 0:
             return cuts[:0]
+        for at in range(start, chosen):
+            move_on(at, package.relay, blocks, order, growth)
         start = chosen
         used = chip + 1
         cuts[used] = start

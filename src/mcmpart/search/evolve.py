@@ -1,193 +1,195 @@
-"""evolve: a genetic algorithm over topological orders, each cut by slicing."""
+"""evolve: a genetic algorithm over topological orders, each cut into segments."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 
 from mcmpart.graph.graph import Float64, Int32
-from mcmpart.problem import Problem
-from mcmpart.search._orders import keyed_order, order_arrays
+from mcmpart.search._orders import keyed_order
+from mcmpart.search._seeds import frugal_order, levels, tails_s
 from mcmpart.search.method import Evaluations, Setting, no_rows
-from mcmpart.search.slice import Slice
+from mcmpart.search.slice import BETTER, CHUNK_S, Cut, Cutter
 
-POPULATION = 60
-ELITE = 12
-MUTANTS = 12
-"""Sizes: all, those that live on, and those that are new at random."""
+POPULATION = 100
+ELITE = 20
+"""Orders that go into the next generation as they are."""
 
-BATCH = 4
-"""Orders that are cut with one cut-off, whatever the number of threads."""
+MUTANTS = 15
+"""Random orders in each generation."""
 
-LOOSE = 1.5
-"""While there are few individuals, one may cost so much more than the best."""
+ELITE_BIAS = 0.8
+"""Probability that a key comes from the elite parent."""
 
-BIAS = 0.7
-"""Chance that a child has its elite parent's key."""
+PATIENCE = 15
+"""Generations without a better order after which all orders are drawn anew."""
 
+FIRST_SLACK = 1.25
+"""In the first generation an order is cut below this multiple of the best."""
 
-@dataclass(slots=True)
-class _Individual:
-    """Keys ``[N] float64`` of Kahn's heap, its kind, and what its best cut costs."""
+BLOCKS_PER_TASK = 16_384
+"""Blocks of the orders that a thread cuts between two looks at the clock."""
 
-    keys: Float64
-    depth_first: bool
-    cost_s: float = np.inf
+STREAM = 3
+"""Sets the random numbers apart from those of other methods of one seed."""
 
 
 class Evolve:
-    """Breeds orders: a child has the keys of an elite parent or of another one.
+    """Breeds topological orders by random keys, and cuts each as ``slice`` does.
 
-    The first orders are the graph's own, depth-first, breadth-first, the one that keeps
-    the least memory live, the one that takes the longest remaining path first, and that
-    of the partition to start from; the others are random. Every order is cut by dynamic
-    programming, only below the cost of the worst elite: what is cut off there would not
-    live on anyway.
+    An individual has a key for each block and one more. Its order takes the ready
+    block with the smallest key; depth first if the last key is below a half. Its cost
+    is the bottleneck of the order's best cut. Elites survive; the others make way for
+    mutants, and for children of an elite and another parent, that take each key from
+    the elite parent with probability ``ELITE_BIAS``.
 
-    Notes
-    -----
-    A biased random-key genetic algorithm (Gonçalves and Resende, Journal of Heuristics
-    17, 2011). All choices come from the seed, whatever the number of threads.
+    An order is cut below the cost of the worst elite only, which is quick: what
+    has no cut there cannot become an elite, so its cost does not matter.
+
+    The first generation has the graph's own order, the depth-first one, that by
+    levels, the one that adds the fewest live bytes at each step, the one that takes
+    the block with the longest way to the end first, the start sorted by chip, and
+    random ones.
+
+    References
+    ----------
+    Gonçalves, Resende, "Biased random-key genetic algorithms for combinatorial
+    optimization", Journal of Heuristics 17, 2011.
+    Archer et al., "Practical Performance Guarantees for Pipelined DNN Inference", ICML
+    2024: such an algorithm over topological orders that a dynamic program cuts.
     """
 
     name = "evolve"
 
     def __init__(self, setting: Setting) -> None:
-        problem = setting.problem
         self.done = False
         self._setting = setting
-        self._rng = np.random.default_rng([setting.seed, 4])
-        self._slice = Slice(setting)
+        self._problem = setting.problem
+        self._cutter = Cutter(setting)
+        self._rng = np.random.default_rng([setting.seed, STREAM])
         self._best_s = np.inf
-        self._waiting = (
-            [] if problem.blocks.num_blocks == 0 else self._first_generation()
-        )
-        self._decoded: list[_Individual] = []
+        self._cutoff_s = np.inf
+        self._keys = np.empty((0, 0))
+        self._cost_s = np.empty(0)
+        self._next = 0
+        self._least_s = np.inf
+        self._num_fruitless = 0
 
     def propose(self) -> Int32:
-        """Return the cuts of the next orders, one batch of threads at a time."""
-        problem = self._setting.problem
+        """Return the cuts that beat all before them, or none in 50 ms."""
+        problem = self._problem
         if problem.blocks.num_blocks == 0:
             self.done = True
             return np.full((1, problem.graph.num_ops), -1, dtype=np.int32)
-        if not self._waiting:
-            bred = self._next_generation if self._decoded else self._first_generation
-            self._waiting = bred()
-        batch = self._waiting[:BATCH]
-        del self._waiting[:BATCH]
-        cutoff_s = self._cutoff_s()
-        with ThreadPoolExecutor(self._setting.workers) as pool:
-            rows = list(pool.map(lambda one: self._decode(one, cutoff_s), batch))
-        self._decoded += batch
-        found = [row for row in rows if row is not None]
-        return problem.blocks.expand(np.stack(found)) if found else no_rows(problem)
+        until = time.perf_counter() + CHUNK_S
+        while not self.done:
+            better = self._advance()
+            self.done = self._best_s == 0.0 or problem.num_chips == 1
+            if better:
+                return problem.blocks.expand(np.stack(better))
+            if time.perf_counter() >= until or self._setting.is_late():
+                break
+        return no_rows(problem)
 
     def observe(self, evaluations: Evaluations) -> None:
-        """Take note of the best valid cost, from whatever method."""
-        self._best_s = min(self._best_s, float(evaluations.valid_s.min(initial=np.inf)))
-        self._slice.observe(evaluations)
+        """Ignore what it cost: the fitness of an order is that of its own cut."""
 
-    def _decode(self, one: _Individual, cutoff_s: float) -> Int32 | None:
-        """Return the best cut of the individual's order; None if it is cut off."""
-        arrays = self._setting.problem.blocks.arrays
-        order = order_arrays(arrays, keyed_order(arrays, one.keys, one.depth_first))
-        chip_of = self._slice.best_cut(order, cutoff_s)
-        if chip_of is not None:
-            one.cost_s = self._slice.cost_s(chip_of)
-        return chip_of
+    def _advance(self) -> list[Int32]:
+        """Cut the next orders; return the cuts that beat all before them."""
+        if self._next == self._cost_s.size:
+            self._breed()
+        return list(self._improvements(self._cut_some()))
 
-    def _cutoff_s(self) -> float:
-        """Return the cost of the worst elite: a worse individual would not live on."""
-        costs = sorted(one.cost_s for one in self._decoded)
-        if len(costs) < ELITE or not np.isfinite(costs[ELITE - 1]):
-            return LOOSE * min(costs, default=np.inf)
-        return costs[ELITE - 1]
+    def _cut_some(self) -> list[Cut | None]:
+        """Cut the next orders on all threads, in the order of the population."""
+        workers = self._setting.workers
+        # Without a cut-off the first one is needed alone.
+        per_task = max(BLOCKS_PER_TASK // self._problem.blocks.num_blocks, 1)
+        count = per_task * workers if self._best_s < np.inf else 1
+        rows = range(self._next, min(self._next + count, self._cost_s.size))
+        if workers == 1 or len(rows) == 1:
+            return [self._cut(row) for row in rows]
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(self._cut, rows))
 
-    def _first_generation(self) -> list[_Individual]:
-        problem = self._setting.problem
-        seeds = [
-            _Individual(keys, depth_first)
-            for keys, depth_first in seed_keys(problem, self._setting.start)
+    def _cut(self, row: int) -> Cut | None:
+        keys = self._keys[row]
+        arrays = self._problem.blocks.arrays
+        order = keyed_order(arrays, keys[:-1], bool(keys[-1] < 0.5))
+        if self._cutoff_s == np.inf:
+            return self._cutter.first(order)
+        return self._cutter.below(order, self._cutoff_s)
+
+    def _improvements(self, cuts: list[Cut | None]) -> Iterator[Int32]:
+        """Note the costs of the next orders, and give the cuts that beat all before."""
+        for cut in cuts:
+            if cut is not None:
+                self._cost_s[self._next] = cut.bottleneck_s
+                if cut.bottleneck_s < self._best_s * BETTER:
+                    self._best_s = cut.bottleneck_s
+                    yield cut.chip_of_block
+            self._next += 1
+        if self._cutoff_s == np.inf:
+            self._cutoff_s = self._best_s * FIRST_SLACK
+
+    def _breed(self) -> None:
+        """Make the next generation; its elites have their costs already."""
+        if self._cost_s.size == 0:
+            self._start_with(self._first_keys())
+            return
+        ranking = np.argsort(self._cost_s, kind="stable")
+        least_s = self._cost_s[ranking[0]]
+        self._num_fruitless += 1
+        if least_s < self._least_s * BETTER:
+            self._least_s, self._num_fruitless = least_s, 0
+        if self._num_fruitless == PATIENCE:
+            self._start_with(self._rng.random(self._keys.shape))
+            return
+        keys = self._rng.random(self._keys.shape)
+        keys[:ELITE] = self._keys[ranking[:ELITE]]
+        num_children = POPULATION - ELITE - MUTANTS
+        elite = ranking[self._rng.integers(ELITE, size=num_children)]
+        other = ranking[self._rng.integers(ELITE, POPULATION, size=num_children)]
+        keys[-num_children:] = np.where(
+            self._rng.random((num_children, keys.shape[1])) < ELITE_BIAS,
+            self._keys[elite],
+            self._keys[other],
+        )
+        self._keys = keys
+        self._cost_s = np.where(
+            np.arange(POPULATION) < ELITE, self._cost_s[ranking], np.inf
+        )
+        self._next = ELITE
+        self._cutoff_s = min(self._cost_s[ELITE - 1], self._best_s * FIRST_SLACK)
+
+    def _start_with(self, keys: Float64) -> None:
+        self._keys = keys
+        self._cost_s = np.full(POPULATION, np.inf)
+        self._next = 0
+        self._cutoff_s = self._best_s * FIRST_SLACK
+        self._least_s, self._num_fruitless = np.inf, 0
+
+    def _first_keys(self) -> Float64:
+        """Return the orders that are good for a reason, then random ones."""
+        problem = self._problem
+        arrays, num_blocks = problem.blocks.arrays, problem.blocks.num_blocks
+        own = np.arange(num_blocks, dtype=np.int32)
+        orders: list[Int32] = [
+            own,
+            keyed_order(arrays, own / num_blocks, True),
+            keyed_order(arrays, levels(arrays) + own / num_blocks, False),
+            frugal_order(arrays),
+            keyed_order(arrays, -tails_s(arrays), False),
         ]
-        return seeds + self._random(POPULATION - len(seeds))
-
-    def _next_generation(self) -> list[_Individual]:
-        """Return the children and mutants; the elites stay, decoded."""
-        ranked = sorted(self._decoded, key=lambda one: one.cost_s)
-        elite, others = ranked[:ELITE], ranked[ELITE:]
-        self._decoded = elite
-        children = []
-        for _ in range(POPULATION - ELITE - MUTANTS):
-            first = elite[int(self._rng.integers(len(elite)))]
-            second = others[int(self._rng.integers(len(others)))]
-            from_first = self._rng.random(first.keys.size) < BIAS
-            keys = np.where(from_first, first.keys, second.keys)
-            children.append(_Individual(keys, first.depth_first))
-        return children + self._random(MUTANTS)
-
-    def _random(self, count: int) -> list[_Individual]:
-        size = self._setting.problem.blocks.num_blocks
-        return [_Individual(self._rng.random(size), bool(i % 2)) for i in range(count)]
-
-
-def seed_keys(problem: Problem, start: Int32 | None) -> list[tuple[Float64, bool]]:
-    """Return the keys of good first orders, ``[N] float64``, and whether depth-first.
-
-    Parameters
-    ----------
-    start
-        ``[V] int32``: a partition whose slices an order should give again, or None.
-    """
-    arrays = problem.blocks.arrays
-    size = problem.blocks.num_blocks
-    own = np.arange(size) / size
-    level, path_s = np.zeros(size), np.zeros(size)
-    seconds = arrays.block_s.min(axis=0)
-    for n in range(size):
-        before = arrays.pred[arrays.pred_ptr[n] : arrays.pred_ptr[n + 1]]
-        level[n] = level[before].max(initial=-1.0) + 1
-    for n in range(size - 1, -1, -1):
-        after = arrays.succ[arrays.succ_ptr[n] : arrays.succ_ptr[n + 1]]
-        path_s[n] = path_s[after].max(initial=0.0) + seconds[n]
-    keys = [
-        (own, False),
-        (own, True),
-        (level + own, False),
-        (memory_keys(problem), False),
-        (-path_s, False),
-    ]
-    if start is not None:
-        keys.append((problem.blocks.contract(start) + own, False))
-    return keys
-
-
-def memory_keys(problem: Problem) -> Float64:
-    """Return keys that take the ready block that leaves the fewest bytes live.
-
-    ``[N] float64``: the position of each block in that order. The bytes of a cut tensor
-    are freed by its last reader.
-    """
-    arrays = problem.blocks.arrays
-    size = problem.blocks.num_blocks
-    missing = np.diff(arrays.pred_ptr)
-    left = np.diff(arrays.consumer_ptr)
-    written = np.zeros(size)
-    np.add.at(written, arrays.tensor_producer, arrays.tensor_bytes)
-    ready = np.flatnonzero(missing == 0).tolist()
-    keys = np.zeros(size)
-    for position in range(size):
-        growth = []
-        for n in ready:
-            reads = arrays.read[arrays.read_ptr[n] : arrays.read_ptr[n + 1]]
-            freed = arrays.tensor_bytes[reads[left[reads] == 1]].sum()
-            growth.append(written[n] - freed)
-        n = ready.pop(int(np.argmin(growth)))
-        keys[n] = position
-        left[arrays.read[arrays.read_ptr[n] : arrays.read_ptr[n + 1]]] -= 1
-        for m in arrays.succ[arrays.succ_ptr[n] : arrays.succ_ptr[n + 1]].tolist():
-            missing[m] -= 1
-            if missing[m] == 0:
-                ready.append(m)
-    return keys / size
+        if self._setting.start is not None:
+            chip_of_block = problem.blocks.contract(self._setting.start)
+            keys = chip_of_block + own / num_blocks
+            orders.insert(0, keyed_order(arrays, keys, False))
+        keys = self._rng.random((POPULATION, num_blocks + 1))
+        for row, order in enumerate(orders):
+            keys[row, order] = own / num_blocks
+            keys[row, -1] = 1.0
+        return keys
