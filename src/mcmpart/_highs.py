@@ -129,9 +129,11 @@ def solve_program(
     worst = INFINITY if program.maximise else -INFINITY
     if program.num_columns == 0:
         return _without_columns(program)
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    solver = highspy.Highs()
     for option, value in (
         ("output_flag", False),
+        # With presolve, HiGHS 1.12 to 1.15 has proven optima that were none.
+        ("presolve", "off"),
         ("threads", 1),
         ("time_limit", max(time_s, 0.0)),
         ("mip_rel_gap", relative_gap),

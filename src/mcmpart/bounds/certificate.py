@@ -163,6 +163,11 @@ def check(
         The certificate is for another graph or package, or a sequence of stages beats
         the bound.
     """
+    if certificate.method not in PROOFS:
+        raise VerificationError(
+            f"the method of the certificate is {certificate.method!r}, and it is one of "
+            f"{', '.join(PROOFS)}"
+        )
     if certificate.graph_sha256 != content_hash(graph):
         raise VerificationError("the certificate is for another graph")
     if certificate.package_sha256 != hardware.content_hash(package):
