@@ -165,8 +165,8 @@ def check(
     """
     if certificate.method not in PROOFS:
         raise VerificationError(
-            f"the method of the certificate is {certificate.method!r}, and it is one of "
-            f"{', '.join(PROOFS)}"
+            f"the method of the certificate is {certificate.method!r}, and it is one "
+            f"of {', '.join(PROOFS)}"
         )
     if certificate.graph_sha256 != content_hash(graph):
         raise VerificationError("the certificate is for another graph")
