@@ -288,6 +288,11 @@ def _unit_s(problem: Problem, most_s: float) -> float:
     moved = float(arrays.host_bytes.sum() + arrays.output_bytes.sum())
     shared_s = moved / float(package.io_bytes_per_s.sum())
     guess_s = max(simple_bound_s(problem), shared_s)
+    moved_bytes = arrays.tensor_bytes[arrays.tensor_bytes > 0]
+    if guess_s == 0 and moved_bytes.size:
+        # Only traffic between chips costs: then one tensor at least, or nothing.
+        rates = np.concatenate([package.io_bytes_per_s, package.hop_bytes_per_s])
+        guess_s = float(moved_bytes.min() / rates.max())
     return guess_s / ROOM if guess_s > 0 else 1.0
 
 
