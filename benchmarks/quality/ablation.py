@@ -6,7 +6,7 @@ python benchmarks/quality/ablation.py [--time 5] [--seeds 2]
 from __future__ import annotations
 
 import argparse
-import math
+from statistics import geometric_mean
 
 from gap import published, stages_alone
 
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--time", type=float, default=5.0)
     parser.add_argument("--seeds", type=int, default=2)
     options = parser.parse_args()
-    logs: dict[str, list[float]] = {method: [] for method in METHODS}
+    found: dict[str, list[float]] = {method: [] for method in METHODS}
     print(f"{'':52}" + "".join(f"{method:>9}" for method in METHODS))
     for name, problem in problems():
         cost_s = {
@@ -51,26 +51,20 @@ def main() -> None:
         }
         least_s = min(cost_s.values())
         for method in METHODS:
-            logs[method].append(math.log(cost_s[method] / least_s))
-        ratios = "".join(f"{cost_s[m] / least_s:9.4f}" for m in METHODS)
+            found[method].append(cost_s[method] / least_s)
+        ratios = "".join(f"{found[method][-1]:9.4f}" for method in METHODS)
         print(f"{name:52}{ratios}", flush=True)
-    means = "".join(
-        f"{math.exp(math.fsum(logs[m]) / len(logs[m])):9.4f}" for m in METHODS
-    )
+    means = "".join(f"{geometric_mean(found[method]):9.4f}" for method in METHODS)
     print(f"{'geometric mean':52}{means}")
 
 
 def _mean_s(problem: Problem, method: str, time_s: float, seeds: int) -> float:
     """Return the geometric mean of the bottleneck over the seeds, in seconds."""
-    logs = [
-        math.log(
-            mcmpart.solve(
-                problem, method=method, time_s=time_s, gap=0.0, seed=seed
-            ).metrics.bottleneck_s
-        )
+    runs = (
+        mcmpart.solve(problem, method=method, time_s=time_s, gap=0.0, seed=seed)
         for seed in range(seeds)
-    ]
-    return math.exp(math.fsum(logs) / seeds)
+    )
+    return geometric_mean(run.metrics.bottleneck_s for run in runs)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,9 @@ import csv
 import dataclasses
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from statistics import geometric_mean
 from typing import NamedTuple
 
 import numpy as np
@@ -199,11 +200,6 @@ def compare(name: str, package: str, problem: Problem, time_s: float, seed: int)
         candidates=rows.shape[0],
         seconds=record.seconds,
     )
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """Return exp of the mean logarithm."""
-    return float(np.exp(np.mean(np.log(values))))
 
 
 def main() -> None:

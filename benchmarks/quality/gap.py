@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from statistics import geometric_mean
 
 import mcmpart
 from mcmpart.bounds.ideals import proof_blocks, within_limit
@@ -130,11 +131,7 @@ def measure(name: str, setting: str, problem: Problem, time_s: float) -> Row:
 
 def mean(rows: list[Row]) -> float:
     """Return the geometric mean of bound / best."""
-    if not rows:
-        return math.nan
-    return math.exp(
-        math.fsum(math.log(max(row.ratio, 1e-9)) for row in rows) / len(rows)
-    )
+    return geometric_mean(max(row.ratio, 1e-9) for row in rows) if rows else math.nan
 
 
 def show(row: Row) -> None:

@@ -71,6 +71,13 @@ class Program:
         self.row_low.append(low)
         self.row_high.append(high)
 
+    def at_least(
+        self, column: int, terms: Iterable[tuple[int, float]], low: float = 0.0
+    ) -> None:
+        """Demand column >= terms + low."""
+        minus = [(other, -coefficient) for other, coefficient in terms]
+        self.row([(column, 1.0), *minus], low=low)
+
     def _column(self, cost: float, low: float, high: float, integral: bool) -> int:
         self.cost.append(cost)
         self.lower.append(low)

@@ -17,6 +17,7 @@ from mcmpart._files import dump_json, read_document, write_atomic
 from mcmpart._version import __version__
 from mcmpart.bounds.certificate import (
     CERTIFICATE_FILE,
+    Certificate,
     make_certificate,
     write_certificate,
 )
@@ -24,6 +25,7 @@ from mcmpart.errors import InputError
 from mcmpart.graph.file import content_hash, write_graph
 from mcmpart.hardware import package as hardware
 from mcmpart.hardware.writer import to_toml
+from mcmpart.problem import Problem
 from mcmpart.solve import Result
 from mcmpart.summary import warnings_of
 
@@ -33,6 +35,10 @@ PLAN_FILE = "plan.json"
 GRAPH_FILE = "graph.json.gz"
 PACKAGE_FILE = "package.toml"
 TRACE_FILE = "trace.jsonl"
+PROOF_FILES = (CERTIFICATE_FILE, GRAPH_FILE, PACKAGE_FILE)
+"""A bound and what it is for."""
+
+FILES = (PLAN_FILE, *PROOF_FILES, TRACE_FILE)
 
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0)]
@@ -247,14 +253,18 @@ def write_files(
             f"cannot replace {folder / PLAN_FILE}: {error.strerror}; choose a folder "
             "you may write to"
         ) from error
-    write_graph(result.problem.graph, folder / GRAPH_FILE)
-    write_atomic(folder / PACKAGE_FILE, to_toml(result.problem.package).encode())
-    proof = make_certificate(result.problem, *result.bound)
-    write_certificate(proof, folder / CERTIFICATE_FILE)
+    write_proof(make_certificate(result.problem, *result.bound), result.problem, folder)
     points = [dump_json(asdict(point)) for point in result.trace]
     write_atomic(folder / TRACE_FILE, b"".join(points))
     write_atomic(folder / PLAN_FILE, dump_json(plan.model_dump(), indent=1))
     return folder / PLAN_FILE
+
+
+def write_proof(certificate: Certificate, problem: Problem, folder: Path) -> None:
+    """Write a certificate with the graph and the package that it is for."""
+    write_graph(problem.graph, folder / GRAPH_FILE)
+    write_atomic(folder / PACKAGE_FILE, to_toml(problem.package).encode())
+    write_certificate(certificate, folder / CERTIFICATE_FILE)
 
 
 def read_plan(path: Path) -> Plan:

@@ -203,6 +203,16 @@ class Problem:
         return self.package.num_chips
 
     @property
+    def chips_are_alike(self) -> bool:
+        """Whether every chip, its hops and what is pinned to it are as the next's."""
+        package = self.package_arrays
+        return (
+            np.unique(package.chip_class).size == 1
+            and (not package.link_limit or np.unique(package.hop_bytes_per_s).size <= 1)
+            and not self.user.pins
+        )
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """Every guess made on the way here, one sentence each."""
         return (*self.graph.assumptions, *self.costs.assumptions)

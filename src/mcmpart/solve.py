@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from mcmpart._workers import num_workers
 from mcmpart.bounds import simple_bound_s
@@ -173,29 +174,25 @@ def solve(
             record = _exhaust(problem, budget, started, on_improvement)
             if record is not None:
                 bound = Bound(record.bottleneck_s, "exhaustive")
+        search = partial(
+            run_search,
+            evaluator=evaluator or pipeline_evaluator(problem, workers),
+            budget=budget,
+            started=started,
+            start=setting.start,
+            on_improvement=on_improvement,
+        )
         if record is None and evaluator is None and evaluations is None:
             with Proof(problem, setting.deadline, gap) as proof:
                 setting = replace(setting, shares_a_core=proof.needs_a_core)
-                record = run_search(
+                record = search(
                     WithProof(make_method(setting), proof),
-                    pipeline_evaluator(problem, workers),
-                    budget,
-                    lambda: proof.bound.seconds,
-                    started=started,
-                    start=setting.start,
-                    on_improvement=on_improvement,
+                    lower_bound_s=lambda: proof.bound.seconds,
                 )
             bound = proof.bound
         elif record is None:
-            record = run_search(
-                make_method(setting),
-                evaluator or pipeline_evaluator(problem, workers),
-                budget,
-                bound.seconds if evaluator is None else 0.0,
-                started=started,
-                start=setting.start,
-                on_improvement=on_improvement,
-            )
+            known_s = bound.seconds if evaluator is None else 0.0
+            record = search(make_method(setting), lower_bound_s=known_s)
         partition = _partition_of(problem, record)
         return Result(
             problem=problem,

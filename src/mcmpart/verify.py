@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from mcmpart.bounds import certificate
-from mcmpart.bounds.certificate import Certificate
+from mcmpart.bounds.certificate import Certificate, UserDemands
 from mcmpart.bounds.exact import exact_bound
 from mcmpart.bounds.prove import OPTIMAL, Prover
 from mcmpart.errors import McmpartError, VerificationError
@@ -21,7 +21,14 @@ from mcmpart.graph.graph import HOST, Graph
 from mcmpart.hardware import package as hardware
 from mcmpart.hardware.loader import load_package
 from mcmpart.hardware.package import Package
-from mcmpart.plan import GRAPH_FILE, PACKAGE_FILE, Plan, make_plan, read_plan
+from mcmpart.plan import (
+    GRAPH_FILE,
+    PACKAGE_FILE,
+    Plan,
+    Settings,
+    make_plan,
+    read_plan,
+)
 from mcmpart.problem import Problem, UserRules
 from mcmpart.reference import Reference, op_seconds, recompute
 from mcmpart.rewrite._kinds import is_random
@@ -104,7 +111,7 @@ def differences(plan: Plan, graph: Graph, package: Package) -> list[str]:
     chip_of = [plan.chip_of.get(name, -1) for name in graph.op_name]
     if found:
         return found
-    violations = explain(graph, package, chip_of, _user_rules(plan))
+    violations = explain(graph, package, chip_of, _user_rules(plan.search.settings))
     found += [f"rule {broken.rule}: {broken.message}" for broken in violations]
     if any(broken.rule == "dataflow" for broken in violations):
         return found
@@ -218,7 +225,7 @@ def _proof_differences(plan: Plan, graph: Graph, package: Package) -> list[str]:
             return []
     except VerificationError as error:
         return [str(error)]
-    best_s = _best_of_all_s(graph, package, _user_rules(plan))
+    best_s = _best_of_all_s(graph, package, _user_rules(plan.search.settings))
     if best_s is None or document.bound_s <= best_s * (1 + RELATIVE):
         return []
     return [
@@ -261,12 +268,12 @@ def confirm_certificate(document: Certificate, folder: Path) -> Confirmed:
     if certificate.check(document, graph, package):
         return Confirmed.PLAINLY
     if document.method == "exhaustive":
-        best_s = _best_of_all_s(graph, package, _demands(document.rules))
+        best_s = _best_of_all_s(graph, package, _user_rules(document.rules))
         if best_s is not None:
             holds = document.bound_s <= best_s * (1 + RELATIVE)
             return Confirmed.PLAINLY if holds else Confirmed.NO
     problem = Problem(
-        graph, package, user=_demands(document.rules), replica_threshold=0.0
+        graph, package, user=_user_rules(document.rules), replica_threshold=0.0
     )
     prover = Prover(problem, time.perf_counter() + RESOLVE_S, is_pressed)
     if prover.confirms(document.bound_s):
@@ -285,15 +292,6 @@ def _exact_again(problem: Problem, bound_s: float) -> Confirmed:
     return Confirmed.AGAIN if holds else Confirmed.OPEN
 
 
-def _demands(rules: certificate.UserDemands) -> UserRules:
-    return UserRules(
-        pins=rules.pins,
-        together=tuple(tuple(group) for group in rules.together),
-        apart=tuple((pair[0], pair[1]) for pair in rules.apart),
-        all_chips=rules.all_chips,
-    )
-
-
 def certificate_of(plan: Plan) -> Certificate:
     """Return the certificate of the plan's bound, without the steps of a chain."""
     settings = plan.search.settings
@@ -302,7 +300,7 @@ def certificate_of(plan: Plan) -> Certificate:
         package_sha256=plan.package.sha256,
         bound_s=plan.metrics.lower_bound_s,
         method=plan.metrics.lower_bound_method,
-        rules=certificate.UserDemands(
+        rules=UserDemands(
             pins=settings.pins,
             together=settings.together,
             apart=settings.apart,
@@ -316,7 +314,8 @@ def _exhaustive_differences(
 ) -> list[str]:
     """Compare the plan's bound with the cost of the best of all valid partitions."""
     stated_s = plan.metrics.lower_bound_s
-    best_s = _best_of_all_s(graph, package, _user_rules(plan), bottleneck_s)
+    user = _user_rules(plan.search.settings)
+    best_s = _best_of_all_s(graph, package, user, bottleneck_s)
     if best_s is None:
         return [f"an exhaustive bound is not for a graph of {graph.num_ops} ops"]
     if _same(stated_s, best_s):
@@ -361,13 +360,13 @@ def _partitions(graph: Graph, package: Package) -> Iterator[list[int]]:
             unfinished += [[*placed, chip] for chip in range(max(lowest, 0), num_chips)]
 
 
-def _user_rules(plan: Plan) -> UserRules:
-    settings = plan.search.settings
+def _user_rules(stated: Settings | UserDemands) -> UserRules:
+    """Return what a plan's settings, or a certificate, say of the user's rules."""
     return UserRules(
-        pins=settings.pins,
-        together=tuple(tuple(group) for group in settings.together),
-        apart=tuple((pair[0], pair[1]) for pair in settings.apart),
-        all_chips=settings.all_chips,
+        pins=stated.pins,
+        together=tuple(tuple(group) for group in stated.together),
+        apart=tuple((pair[0], pair[1]) for pair in stated.apart),
+        all_chips=stated.all_chips,
     )
 
 
@@ -443,7 +442,7 @@ def _model_differences(plan: Plan, package: Package, model: Path) -> list[str]:
             graph,
             package,
             precision=settings.precision,
-            user=_user_rules(plan),
+            user=_user_rules(plan.search.settings),
             replica_threshold=settings.replica_threshold,
         )
     except McmpartError as error:

@@ -95,8 +95,8 @@ class _Chip:
             for reader in self._graph.consumers.row(t).tolist()[::-1]:
                 column = self._program.real(high=1.0)
                 use = [*given, *self._on_chip(reader)]
-                self._at_least(column, use, -1.0 if given else 0.0)
-                self._at_least(column, later, 0.0)
+                self._program.at_least(column, use, -1.0 if given else 0.0)
+                self._program.at_least(column, later, 0.0)
                 live[t, reader] = later = [(column, 1.0)]
         return live
 
@@ -108,9 +108,5 @@ class _Chip:
     def _any_of(self, blocks: frozenset[int]) -> int:
         column = self._program.real(high=1.0)
         for n in sorted(blocks):
-            self._at_least(column, self._exact.on_chip(n, self._c), 0.0)
+            self._program.at_least(column, self._exact.on_chip(n, self._c), 0.0)
         return column
-
-    def _at_least(self, column: int, terms: Terms, low: float) -> None:
-        minus = [(other, -factor) for other, factor in terms]
-        self._program.row([(column, 1.0), *minus], low=low)

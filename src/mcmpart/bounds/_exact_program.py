@@ -59,11 +59,11 @@ class _Builder:
         self._blocks = unmerged_blocks(problem)
         self._arrays = self._blocks.arrays
         self._most_s = most_s
-        pinned = bool((self._arrays.pin >= 0).any())
-        alike = not pinned and _all_alike(problem)
-        self._dense = self._package.no_skip or problem.user.all_chips or alike
+        user = problem.user
+        is_dense = self._package.no_skip or user.all_chips or problem.chips_are_alike
+        self._dense = is_dense
         self._num_chips = problem.num_chips
-        if self._dense and not pinned and not problem.user.all_chips:
+        if is_dense and not user.pins and not user.all_chips:
             self._num_chips = max(1, min(problem.num_chips, self._blocks.num_blocks))
         self._program = Program(maximise=False)
         self._used = self._columns(1)[0] if self._dense else []
@@ -104,10 +104,6 @@ class _Builder:
             [self._program.real(high=1.0) for _ in range(self._num_chips)]
             for _ in range(count)
         ]
-
-    def _at_least(self, column: int, terms: Terms, low: float = 0.0) -> None:
-        """Demand column >= terms + low."""
-        self._program.row([(column, 1.0), *_minus(terms)], low=low)
 
     def _place_blocks(self) -> Int32:
         """Add dataflow and pins; return the prefix columns."""
@@ -152,7 +148,8 @@ class _Builder:
                 self._program.row([(self._used[c - 1], 1.0), (used, -1.0)], low=0.0)
             for n in range(num_blocks):
                 if not self._successors(n):
-                    self._at_least(used, [(int(self._exact.prefix[n, c]), -1.0)], 1.0)
+                    below = int(self._exact.prefix[n, c])
+                    self._program.at_least(used, [(below, -1.0)], 1.0)
         for a, b in self._arrays.apart.tolist():
             for c in range(self._num_chips):
                 self._program.row([*on_chip(a, c), *on_chip(b, c)], high=1.0)
@@ -176,7 +173,7 @@ class _Builder:
             users = arrays.user[arrays.user_ptr[j] : arrays.user_ptr[j + 1]].tolist()
             for c, column in enumerate(columns):
                 for n in users:
-                    self._at_least(column, self._exact.on_chip(n, c))
+                    self._program.at_least(column, self._exact.on_chip(n, c))
                 seconds = arrays.item_s[self._package.chip_class[c], j]
                 self._compute[c].append((column, seconds))
                 self._bytes[c].append((column, float(arrays.item_host_bytes[j])))
@@ -195,17 +192,17 @@ class _Builder:
             for v in readers.tolist():
                 here, home = self._exact.on_chip(v, c), self._exact.on_chip(u, c)
                 if c > 0:
-                    self._at_least(received, here + _minus(home))
+                    self._program.at_least(received, here + _minus(home))
                 if c < last and not is_output:
-                    self._at_least(sent, home + _minus(here))
+                    self._program.at_least(sent, home + _minus(here))
                 if c < last:
-                    self._at_least(hop, self._crosses(u, v, c + 1, c + 1))
+                    self._program.at_least(hop, self._crosses(u, v, c + 1, c + 1))
                 if relay and 0 < c < last:
                     passing, low = self._crosses(u, v, c, c + 1), 0.0
                     if not self._dense:
                         passing, low = [*passing, (self._occupied()[c], 1.0)], -1.0
-                    self._at_least(received, passing, low)
-                    self._at_least(sent, passing, low)
+                    self._program.at_least(received, passing, low)
+                    self._program.at_least(sent, passing, low)
             self._bytes[c] += [(received, size), (sent, size)]
             self._hops[c].append((hop, size))
 
@@ -215,7 +212,7 @@ class _Builder:
             self._used = self._columns(1)[0]
             for n in range(self._blocks.num_blocks):
                 for c, used in enumerate(self._used):
-                    self._at_least(used, self._exact.on_chip(n, c))
+                    self._program.at_least(used, self._exact.on_chip(n, c))
         return self._used
 
     def _add_times(self) -> None:
@@ -224,13 +221,13 @@ class _Builder:
             compute = _times(self._compute[c], 1 / unit_s)
             transfer = _times(self._bytes[c], 1 / unit_s / package.io_bytes_per_s[c])
             if package.serial_io:
-                self._at_least(self._exact.bottleneck, compute + transfer)
+                self._program.at_least(self._exact.bottleneck, compute + transfer)
             else:
-                self._at_least(self._exact.bottleneck, compute)
-                self._at_least(self._exact.bottleneck, transfer)
+                self._program.at_least(self._exact.bottleneck, compute)
+                self._program.at_least(self._exact.bottleneck, transfer)
             if package.link_limit and c < self._num_chips - 1:
                 hop = _times(self._hops[c], 1 / unit_s / package.hop_bytes_per_s[c])
-                self._at_least(self._exact.bottleneck, hop)
+                self._program.at_least(self._exact.bottleneck, hop)
 
     def _add_triangle(self) -> None:
         """Add the arcs of the chip graph, what they reach, and the rule."""
@@ -241,13 +238,13 @@ class _Builder:
                 for a in range(num_chips):
                     for b in range(a + 1, num_chips):
                         both = self._exact.on_chip(n, a) + self._exact.on_chip(s, b)
-                        self._at_least(arc[a][b], both, -1.0)
+                        self._program.at_least(arc[a][b], both, -1.0)
         for a in range(num_chips):
             for b in range(a + 1, num_chips):
-                self._at_least(reach[a][b], [(arc[a][b], 1.0)])
+                self._program.at_least(reach[a][b], [(arc[a][b], 1.0)])
                 for c in range(a + 1, b):
                     path = [(arc[a][c], 1.0), (reach[c][b], 1.0)]
-                    self._at_least(reach[a][b], path, -1.0)
+                    self._program.at_least(reach[a][b], path, -1.0)
                     program.row([(arc[a][b], 1.0), *path], high=2.0)
 
     def _add_memory(self) -> None:
@@ -271,13 +268,6 @@ class _Builder:
             self._program.row(
                 fits, high=ROOM * self._package.memory_bytes[c] / capacity
             )
-
-
-def _all_alike(problem: Problem) -> bool:
-    package = problem.package_arrays
-    chips = (package.chip_class, package.io_bytes_per_s, package.memory_bytes)
-    hops = (package.hop_bytes_per_s,) if package.link_limit else ()
-    return all((values == values[:1]).all() for values in (*chips, *hops))
 
 
 def _unit_s(problem: Problem, most_s: float) -> float:

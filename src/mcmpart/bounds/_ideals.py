@@ -186,6 +186,16 @@ NUM_SUMS = 5
 
 
 @inner
+def _has(words: UInt64, n: int) -> bool:
+    return (words[n >> 6] & bit(n & 63)) != np.uint64(0)
+
+
+@inner
+def _is_between(n: int, low: UInt64, high: UInt64) -> bool:
+    return _has(high, n) and not _has(low, n)
+
+
+@inner
 def _ready_after(
     n: int, begin: int, size: int, missing: Int64, blocks: BlockArrays, ready: Int32
 ) -> int:
@@ -276,7 +286,7 @@ def levels_of(
         chip = blocks.pin[n]
         if chip >= 0:
             below = bit(chip) | (bit(chip) - ONE)
-            if inside[n >> 6] & bit(n & 63):
+            if _has(inside, n):
                 levels &= ~below
             else:
                 levels &= below
@@ -382,11 +392,11 @@ def _cut_tensors(i: int, blocks: BlockArrays, ideals: Ideals, cut: Int32) -> int
     size = 0
     for t in range(blocks.tensor_bytes.size):
         p = blocks.tensor_producer[t]
-        if not inside[p >> 6] & bit(p & 63):
+        if not _has(inside, p):
             continue
         for c in range(blocks.consumer_ptr[t], blocks.consumer_ptr[t + 1]):
             n = blocks.consumer[c]
-            if not inside[n >> 6] & bit(n & 63):
+            if not _has(inside, n):
                 cut[size] = t
                 size += 1
                 break
@@ -445,9 +455,7 @@ def _may_be_one_stage(low: UInt64, high: UInt64, blocks: BlockArrays) -> bool:
     """Return whether no two blocks to be apart are both between the two ideals."""
     for q in range(blocks.apart.shape[0]):
         a, b = blocks.apart[q, 0], blocks.apart[q, 1]
-        if (high[a >> 6] & ~low[a >> 6] & bit(a & 63)) and (
-            high[b >> 6] & ~low[b >> 6] & bit(b & 63)
-        ):
+        if _is_between(a, low, high) and (_is_between(b, low, high)):
             return False
     return True
 
@@ -477,14 +485,14 @@ def _traffic_bytes(
         beyond = False
         for c in range(blocks.consumer_ptr[t], blocks.consumer_ptr[t + 1]):
             n = blocks.consumer[c]
-            if not high[n >> 6] & bit(n & 63):
+            if not _has(high, n):
                 beyond = True
                 edge = costs.between_row[c]
                 if edge >= 0:
                     for word in range(low.size):
                         if costs.between[edge, word] & high[word] & ~low[word]:
                             return -1
-            elif not low[n >> 6] & bit(n & 63):
+            elif not _has(low, n):
                 consumed = True
         size = blocks.tensor_bytes[t]
         if costs.relay:
@@ -504,7 +512,7 @@ def _is_used(item: int, low: UInt64, high: UInt64, blocks: BlockArrays) -> bool:
     """Return whether a block between the two ideals needs the item."""
     for i in range(blocks.user_ptr[item], blocks.user_ptr[item + 1]):
         n = blocks.user[i]
-        if high[n >> 6] & ~low[n >> 6] & bit(n & 63):
+        if _is_between(n, low, high):
             return True
     return False
 

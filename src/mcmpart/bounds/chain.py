@@ -15,7 +15,8 @@ import numpy as np
 
 from mcmpart._highs import Program, solve_program
 from mcmpart.blocks import Blocks
-from mcmpart.bounds._ideals import closure_sums, closures
+from mcmpart.bounds._ideals import closure_sums
+from mcmpart.bounds.ideals import ancestry, members
 from mcmpart.graph.graph import Float64
 from mcmpart.problem import Problem
 
@@ -62,16 +63,6 @@ class Chain:
     descendants: np.ndarray
 
     @property
-    def alike(self) -> bool:
-        """Whether every chip, its hops and what must stand on it are as the next's."""
-        package = self.problem.package_arrays
-        return (
-            np.unique(package.chip_class).size == 1
-            and (not package.link_limit or np.unique(package.hop_bytes_per_s).size <= 1)
-            and not (self.blocks.arrays.pin >= 0).any()
-        )
-
-    @property
     def total_s(self) -> float:
         """Work of all blocks."""
         return float(self.work_s.sum())
@@ -84,10 +75,7 @@ def make_chain(problem: Problem, blocks: Blocks) -> Chain:
     if package.serial_io:
         fixed_bytes = arrays.host_bytes + arrays.output_bytes
         work_s = work_s + fixed_bytes / package.io_bytes_per_s.max()
-    words = -(-blocks.num_blocks // 64)
-    ancestors = np.zeros((blocks.num_blocks, words), dtype=np.uint64)
-    descendants = np.zeros_like(ancestors)
-    closures(arrays, ancestors, descendants)
+    ancestors, descendants = ancestry(blocks)
     return Chain(
         problem,
         blocks,
@@ -165,7 +153,7 @@ def lump(
     than the limit by itself can stand alone; of the others the costliest are tried,
     where chips are alike.
     """
-    if not chain.alike:
+    if not chain.problem.chips_are_alike:
         return None
     everything = (0.0, chain.total_s)
     alone_s = _alone_s(chain)
@@ -223,6 +211,7 @@ class _Ends:
         for b, (least, most) in enumerate(known):
             self.least[b] = max(self.least[b], least)
             self.most[b] = min(self.most[b], most)
+        self._alike = chain.problem.chips_are_alike
         self._num_chips = num_chips
         self.front, self.back = 0, num_chips
         self._spent_s = [0.0, 0.0]
@@ -251,7 +240,7 @@ class _Ends:
         if most is None or most < self.least[b + 1]:
             self.most[b + 1] = min(self.most[b + 1], self.least[b])
             return True
-        if most - self.most[b] < NO_STEP * self._limit_s and self._chain.alike:
+        if most - self.most[b] < NO_STEP * self._limit_s and self._alike:
             stand = max(most, self.most[b]) + NO_STEP * self._limit_s
             reach = (self.least[b + 1], self._chain.total_s)
             further = self._solved(b, (self.least[b], stand), reach, False)
@@ -353,8 +342,9 @@ class _Step:
         self._always2 |= (pin >= 0) & (pin <= self._chip)
         self._never2 |= pin > self._chip
         if self._held is not None:
-            self._never1[[self._held, *_set_bits(chain.descendants[self._held])]] = True
-            self._always2[[self._held, *_set_bits(chain.ancestors[self._held])]] = True
+            self._never1[self._held] = self._always2[self._held] = True
+            self._never1[members(chain.descendants[self._held])] = True
+            self._always2[members(chain.ancestors[self._held])] = True
         self._never1 |= self._never2
         self._always2 |= self._always1
         self.impossible = bool(
@@ -389,6 +379,8 @@ class _Step:
         """Add what the stage receives and sends; return bytes x columns."""
         arrays, traffic = self._arrays, Terms()
         cut1, cut2 = Terms(), Terms()
+        # Which hops a stage of any chip has is not known.
+        has_hops = self._package.link_limit and self._held is None
         for t in range(arrays.tensor_bytes.size):
             p, size = int(arrays.tensor_producer[t]), float(arrays.tensor_bytes[t])
             if self._never2[p] or size == 0:
@@ -402,10 +394,10 @@ class _Step:
                 traffic += self._relayed(p, size, inside, beyond, sent)
             else:
                 traffic += self._exchanged(p, size, inside, beyond, sent)
-            if self._package.link_limit:
+            if has_hops:
                 cut1 += [(self._crossing(self._x1, p, inside, beyond), size)]
                 cut2 += [(self._crossing(self._x2, p, inside, beyond), size)]
-        if self._package.link_limit and self._held is None:
+        if has_hops:
             self._limit_hop(self._chip - 1, cut1)
             self._limit_hop(self._chip, cut2)
         return traffic
@@ -555,18 +547,10 @@ class _Step:
                     continue
                 between = chain.descendants[u] & chain.ancestors[v]
                 if between.any():
-                    for w in _set_bits(between):
+                    for w in members(between).tolist():
                         if w in self._x1:
                             yield u, v, w
 
 
 def _scaled(terms: Terms, factor: float) -> Terms:
     return [(column, value * factor) for column, value in terms if value]
-
-
-def _set_bits(words: np.ndarray) -> list[int]:
-    octets = words.astype("<u8").view(np.uint8)
-    members: list[int] = np.flatnonzero(
-        np.unpackbits(octets, bitorder="little")
-    ).tolist()
-    return members

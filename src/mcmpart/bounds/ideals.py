@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -70,13 +71,9 @@ def proof_blocks(problem: Problem) -> Blocks:
 
 def _may_skip(problem: Problem) -> bool:
     """Return whether leaving any chip empty gains nothing that the rules forbid."""
-    package = problem.package_arrays
     if problem.user.all_chips:
         return False
-    alike = np.unique(package.chip_class).size == 1 and (
-        not package.link_limit or np.unique(package.hop_bytes_per_s).size <= 1
-    )
-    return not package.no_skip or (alike and not problem.user.pins)
+    return not problem.package_arrays.no_skip or problem.chips_are_alike
 
 
 def within_limit(
@@ -164,18 +161,15 @@ def _placed(
         )
         if i < 0 or i == j:
             continue
-        stage = _members(ideals, j, blocks.num_blocks) & ~_members(
-            ideals, i, blocks.num_blocks
-        )
-        chip_of[stage] = level - 1
+        chip_of[members(ideals.bits[j] & ~ideals.bits[i])] = level - 1
         j = i
     return chip_of
 
 
-def _members(ideals: Ideals, row: int, num_blocks: int) -> np.ndarray:
-    """Return which blocks an ideal holds, ``[N] bool``."""
-    octets = ideals.bits[row].astype("<u8").view(np.uint8)
-    return np.unpackbits(octets, bitorder="little")[:num_blocks].astype(np.bool_)
+def members(words: np.ndarray) -> np.ndarray:
+    """Return the blocks whose bits are set in ``words`` ``[L] uint64``, ascending."""
+    octets = words.astype("<u8").view(np.uint8)
+    return np.flatnonzero(np.unpackbits(octets, bitorder="little"))
 
 
 def stage_costs(problem: Problem, blocks: Blocks, limit_s: float) -> StageCosts:
@@ -225,15 +219,25 @@ def stage_costs(problem: Problem, blocks: Blocks, limit_s: float) -> StageCosts:
     )
 
 
+@lru_cache(maxsize=1)
+def ancestry(blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
+    """Return ancestors and descendants of each block, ``[N, L] uint64`` each."""
+    words = -(-blocks.num_blocks // 64)
+    ancestors = np.zeros((blocks.num_blocks, words), dtype=np.uint64)
+    descendants = np.zeros_like(ancestors)
+    closures(blocks.arrays, ancestors, descendants)
+    return ancestors, descendants
+
+
+@lru_cache(maxsize=1)
 def _between(blocks: Blocks, triangle: bool) -> tuple[Int32, np.ndarray]:
+    """Return ``between_row`` and ``between`` of the stage costs, for any limit."""
     arrays = blocks.arrays
     words = -(-blocks.num_blocks // 64)
     row_of = np.full(arrays.consumer.size, -1, dtype=np.int32)
     if not triangle:
         return row_of, np.zeros((0, words), dtype=np.uint64)
-    ancestors = np.zeros((blocks.num_blocks, words), dtype=np.uint64)
-    descendants = np.zeros_like(ancestors)
-    closures(arrays, ancestors, descendants)
+    ancestors, descendants = ancestry(blocks)
     mark_between(ancestors, descendants, arrays, row_of)
     edges = np.flatnonzero(row_of >= 0)
     tensor = np.repeat(

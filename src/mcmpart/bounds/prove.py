@@ -144,7 +144,7 @@ class Prover:
 
     def attempt(self, best_s: float, gap: float) -> None:
         """Try to refute the next limit below ``best_s``; sets the attributes."""
-        self._told_s = best_s
+        self.tell(best_s)
         limit_s = self._next_limit_s(best_s, gap)
         self.done = limit_s is None or not 0 < self._problem.ops.num_blocks <= MOST_OPS
         if limit_s is None or self.done:
@@ -161,7 +161,7 @@ class Prover:
 
     def tell(self, best_s: float) -> None:
         """Take note of a better plan: what it keeps to cannot be refuted any more."""
-        self._told_s = best_s
+        self._told_s = min(self._told_s, best_s)
 
     def confirms(self, bound_s: float) -> bool:
         """Return whether a bound is proven again: what is below it is refuted."""

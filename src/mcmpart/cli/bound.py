@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -30,12 +29,6 @@ from mcmpart.cli._options import (
     parse_pins,
     parse_together,
 )
-
-if TYPE_CHECKING:
-    from mcmpart.bounds.certificate import Certificate
-    from mcmpart.problem import Problem
-
-FILES = ("certificate.json", "graph.json.gz", "package.toml")
 
 
 def bound_command(
@@ -90,12 +83,15 @@ def bound_command(
         start=None,
     )
     folder = output_folder(model, output, ".bound")
-    check_folder(folder, FILES)
     from mcmpart.certify import proven
+    from mcmpart.plan import PROOF_FILES, folder_lock, write_proof
+
+    check_folder(folder, PROOF_FILES)
 
     with interruptible(), log_on_stderr():
         problem, certificate = proven(problem_of(options, task), method, time)
-    _write(certificate, problem, folder)
+    with folder_lock(folder):
+        write_proof(certificate, problem, folder)
     if as_json:
         print_json({**certificate.model_dump(), "folder": str(folder)})
         return
@@ -107,16 +103,3 @@ def bound_command(
     if bound_s > 0:
         show(f"no partition has a throughput above {format_rate(1 / bound_s)}")
     show(f"written to {folder}/")
-
-
-def _write(certificate: Certificate, problem: Problem, folder: Path) -> None:
-    from mcmpart._files import write_atomic
-    from mcmpart.bounds.certificate import write_certificate
-    from mcmpart.graph.file import write_graph
-    from mcmpart.hardware.writer import to_toml
-    from mcmpart.plan import folder_lock
-
-    with folder_lock(folder):
-        write_graph(problem.graph, folder / "graph.json.gz")
-        write_atomic(folder / "package.toml", to_toml(problem.package).encode())
-        write_certificate(certificate, folder / "certificate.json")

@@ -42,15 +42,6 @@ if TYPE_CHECKING:
     from mcmpart.solve import Result
 
 
-FILES = (
-    "plan.json",
-    "graph.json.gz",
-    "package.toml",
-    "certificate.json",
-    "trace.jsonl",
-)
-
-
 def partition_command(
     model: ModelArgument,
     *,
@@ -127,6 +118,8 @@ def partition_command(
     )
     search = SearchOptions(method, time, evaluations, gap, seed, workers)
     folder = output_folder(model, output, ".plan")
+    from mcmpart.plan import FILES
+
     check_folder(folder, FILES)
     with interruptible(), log_on_stderr():
         result = run(options, task, search)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from mcmpart.bounds.certificate import Certificate
     from mcmpart.plan import Plan
 
-CERTIFICATE = "certificate.json"
-
 
 def verify_command(
     plan: Annotated[
@@ -88,37 +86,43 @@ def _is_certificate(path: Path) -> bool:
 
     The trace is a plan's: where it stands and plan.json does not, the plan is missing.
     """
+    from mcmpart.bounds.certificate import CERTIFICATE_FILE
+    from mcmpart.plan import PLAN_FILE, TRACE_FILE
+
     if path.is_dir():
-        of_plan = [(path / name).exists() for name in ("plan.json", "trace.jsonl")]
-        return not any(of_plan) and (path / CERTIFICATE).exists()
-    return path.name == CERTIFICATE
+        of_plan = [(path / name).exists() for name in (PLAN_FILE, TRACE_FILE)]
+        return not any(of_plan) and (path / CERTIFICATE_FILE).exists()
+    return path.name == CERTIFICATE_FILE
 
 
 def _verify_certificate(path: Path, as_json: bool) -> None:
     from mcmpart.bounds.certificate import read_certificate
-    from mcmpart.units import format_seconds
 
     certificate = read_certificate(path)
     ok, how = _how_confirmed(certificate, path)
     if as_json:
         print_json({"ok": ok, "how": how})
     else:
-        bound = f"{format_seconds(certificate.bound_s)} ({certificate.method})"
-        show(f"lower bound {bound}: {how}")
+        show(_line(certificate, how))
     if not ok:
         raise typer.Exit(1)
 
 
 def _confirm_bound(plan: Plan, path: Path) -> tuple[str, list[str]]:
     """Return how far the plan's bound is confirmed, as a line, and if not, why."""
-    from mcmpart.units import format_seconds
     from mcmpart.verify import certificate_of
 
     certificate = certificate_of(plan)
     ok, how = _how_confirmed(certificate, path)
-    bound = f"{format_seconds(certificate.bound_s)} ({certificate.method})"
-    line = f"lower bound {bound}: {how}"
+    line = _line(certificate, how)
     return line, [] if ok else [line]
+
+
+def _line(certificate: Certificate, how: str) -> str:
+    from mcmpart.units import format_seconds
+
+    bound = f"{format_seconds(certificate.bound_s)} ({certificate.method})"
+    return f"lower bound {bound}: {how}"
 
 
 def _how_confirmed(certificate: Certificate, path: Path) -> tuple[bool, str]:
