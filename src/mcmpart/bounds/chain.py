@@ -132,7 +132,8 @@ def refute(
     other end: what one found narrows the programs of the other. A program that is
     stopped early gives a wider range, which is valid too. Where a chip gets no further
     than the one before and all are alike, one program more shows that none ever will:
-    what can follow any ideal of at most so much work has no more work itself.
+    what can follow any ideal of at most so much work has no more work itself, and what
+    can stand before any of at least so much has no less.
     """
     ends = _Ends(chain, limit_s, left_s, is_late, known)
     refuted = False
@@ -259,6 +260,13 @@ class _Ends:
         if least is None or least > self.most[b]:
             self.least[b] = max(self.least[b], self.most[b + 1])
             return True
+        if self.least[b + 1] - least < NO_STEP * self._limit_s and self._alike:
+            stand = min(least, self.least[b + 1]) - NO_STEP * self._limit_s
+            reach = (0.0, self.most[b])
+            further = self._solved(b, reach, (stand, self.most[b + 1]), True)
+            if stand > 0 and (further is None or further >= stand):
+                self.least[: b + 1] = [stand] * (b + 1)
+                return True
         self.least[b] = max(least, self.least[b])
         self.back = b
         return False
