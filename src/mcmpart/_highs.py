@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 import highspy
 import numpy as np
 from highspy.highs import HighsCallbackEvent
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 INFINITY = math.inf
+
+FEASIBLE = 1e-6
+"""What HiGHS allows a row to be off by."""
 
 BOUND_IS_VALID = (
     highspy.HighsModelStatus.kOptimal,
@@ -134,8 +137,10 @@ def solve_program(
     and leave that much room on the safe side.
     """
     worst = INFINITY if program.maximise else -INFINITY
-    if program.num_columns == 0:
-        return _without_columns(program)
+    reduced = _Reduced(program)
+    if reduced.lp.num_col_ == 0:
+        return reduced.without_columns()
+    is_integral = highspy.HighsVarType.kInteger in reduced.lp.integrality_
     solver = highspy.Highs()
     for option, value in (
         ("output_flag", False),
@@ -147,14 +152,14 @@ def solve_program(
         ("mip_abs_gap", 1e-9),
     ):
         solver.setOptionValue(option, value)
-    solver.passModel(_as_lp(program))
+    solver.passModel(reduced.lp)
 
     def stop_if_late(event: HighsCallbackEvent) -> None:
         event.interrupt(is_late())
 
     def tell(event: HighsCallbackEvent) -> None:
         if on_solution is not None:
-            on_solution(np.array(event.data_out.mip_solution))
+            on_solution(reduced.values(event.data_out.mip_solution))
 
     if on_solution is not None:
         solver.cbMipImprovingSolution += tell
@@ -166,41 +171,80 @@ def solve_program(
         return Solved(True, -worst, None, None, False)
     info = solver.getInfo()
     optimal = status == highspy.HighsModelStatus.kOptimal
-    trusted = any(program.integral) and status in BOUND_IS_VALID
-    bound = info.mip_dual_bound if trusted else worst
+    trusted = is_integral and status in BOUND_IS_VALID
+    bound = info.mip_dual_bound + reduced.offset if trusted else worst
     objective = values = None
     if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
-        values = np.array(solver.getSolution().col_value)
-        objective = info.objective_function_value
-        if optimal and not any(program.integral):
+        values = reduced.values(solver.getSolution().col_value)
+        objective = info.objective_function_value + reduced.offset
+        if optimal and not is_integral:
             bound = objective
     return Solved(False, bound, objective, values, optimal)
 
 
-def _without_columns(program: Program) -> Solved:
-    fits = all(
-        low <= 0.0 <= high
-        for low, high in zip(program.row_low, program.row_high, strict=True)
-    )
-    return Solved(not fits, 0.0, 0.0 if fits else None, np.zeros(0), fits)
+class _Reduced:
+    """A program without its fixed columns, and without the rows that hold anyway.
 
+    It is the little of a presolve that can be seen to be right.
 
-def _as_lp(program: Program) -> highspy.HighsLp:
-    lp = highspy.HighsLp()
-    lp.num_col_ = len(program.cost)
-    lp.num_row_ = len(program.row_low)
-    lp.col_cost_ = np.array(program.cost)
-    lp.col_lower_ = np.array(program.lower, dtype=np.float64)
-    lp.col_upper_ = np.array(program.upper, dtype=np.float64)
-    lp.row_lower_ = np.array(program.row_low, dtype=np.float64)
-    lp.row_upper_ = np.array(program.row_high, dtype=np.float64)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.array(program.start, dtype=np.int32)
-    lp.a_matrix_.index_ = np.array(program.index, dtype=np.int32)
-    lp.a_matrix_.value_ = np.array(program.value)
-    kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
-    lp.integrality_ = [kinds[integral] for integral in program.integral]
-    lp.sense_ = (
-        highspy.ObjSense.kMaximize if program.maximise else highspy.ObjSense.kMinimize
-    )
-    return lp
+    Attributes
+    ----------
+    lp
+        What is left.
+    offset
+        What the fixed columns cost.
+    """
+
+    def __init__(self, program: Program) -> None:
+        lower, upper = np.array(program.lower), np.array(program.upper)
+        is_fixed = lower == upper
+        self._values = np.where(is_fixed, lower, 0.0)
+        self._columns = np.flatnonzero(~is_fixed)
+        cost = np.array(program.cost)
+        self.offset = float(cost @ self._values)
+        num_rows = len(program.row_low)
+        row = np.repeat(np.arange(num_rows), np.diff(program.start))
+        column = np.array(program.index, dtype=np.int64)
+        value = np.array(program.value)
+        constant = np.bincount(row, value * self._values[column], num_rows)
+        row_low = np.array(program.row_low) - constant
+        row_high = np.array(program.row_high) - constant
+        is_open = ~is_fixed[column] & (value != 0)
+        row, column, value = row[is_open], column[is_open], value[is_open]
+        ends = value * lower[column], value * upper[column]
+        least = np.bincount(row, np.minimum(*ends), num_rows)
+        most = np.bincount(row, np.maximum(*ends), num_rows)
+        rows = np.flatnonzero((least < row_low) | (most > row_high))
+        is_kept = np.isin(row, rows)
+        number = np.cumsum(~is_fixed) - 1
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = self._columns.size, rows.size
+        lp.col_cost_ = cost[self._columns]
+        lp.col_lower_, lp.col_upper_ = lower[self._columns], upper[self._columns]
+        lp.row_lower_, lp.row_upper_ = row_low[rows], row_high[rows]
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        length = np.bincount(row, minlength=num_rows)[rows]
+        lp.a_matrix_.start_ = np.append(0, np.cumsum(length)).astype(np.int32)
+        lp.a_matrix_.index_ = number[column[is_kept]].astype(np.int32)
+        lp.a_matrix_.value_ = value[is_kept]
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        lp.integrality_ = [kinds[program.integral[j]] for j in self._columns.tolist()]
+        sense = highspy.ObjSense
+        lp.sense_ = sense.kMaximize if program.maximise else sense.kMinimize
+        self.lp = lp
+
+    def values(self, left: ArrayLike) -> NDArray[np.float64]:
+        """Return the values of all columns, given those of what is left."""
+        values: NDArray[np.float64] = self._values.copy()
+        values[self._columns] = left
+        return values
+
+    def without_columns(self) -> Solved:
+        """Return what is known where every column is fixed."""
+        lp = self.lp
+        holds = all(low <= FEASIBLE for low in lp.row_lower_) and all(
+            high >= -FEASIBLE for high in lp.row_upper_
+        )
+        if not holds:
+            return Solved(True, self.offset, None, None, False)
+        return Solved(False, self.offset, self.offset, self._values, True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +34,12 @@ NO_STEP = 1e-4
 
 MOST_LUMPS = 8
 """Blocks that are tried as the one that decides alone."""
+
+MOST_STAGES = 2
+"""Widest window."""
+
+PROGRAM_SHARE = 1 / 3
+"""Share of the time left that one program may take."""
 
 Terms = list[tuple[int, float]]
 
@@ -161,7 +167,7 @@ def lump(
     for n in np.argsort(-alone_s)[:MOST_LUMPS].tolist():
         if alone_s[n] <= limit_s or is_late() or left_s() <= 0:
             return None
-        step = _Step(chain, 0, limit_s, everything, everything, held=n)
+        step = _Window(chain, 0, limit_s, (everything, everything), held=n)
         if step.impossible:
             return int(n)
         solved = solve_program(step.program, left_s() / 3, is_late=is_late)
@@ -193,7 +199,10 @@ def _alone_s(chain: Chain) -> Float64:
 
 
 class _Ends:
-    """The ranges of a chain, and how far they are known from both ends."""
+    """The ranges of a chain, and how far they are known from both ends.
+
+    First by windows of one stage, then, between the ranges that those left, of two.
+    """
 
     def __init__(
         self,
@@ -214,18 +223,30 @@ class _Ends:
             self.most[b] = min(self.most[b], most)
         self._alike = chain.problem.chips_are_alike
         self._num_chips = num_chips
-        self.front, self.back = 0, num_chips
+        self._begin(width=1)
+
+    def _begin(self, width: int) -> None:
+        self._width = width
+        self._front, self._back = 0, self._num_chips
         self._spent_s = [0.0, 0.0]
 
     @property
     def done(self) -> bool:
-        """Whether both ends have gone all the way."""
-        return self.front == self._num_chips and self.back == 0
+        """Whether nothing more can be learned."""
+        # A stage that relays nothing may be empty, which a window does not say.
+        widest = min(1 if self._relays else MOST_STAGES, self._num_chips)
+        return self._has_met and self._width >= widest
+
+    @property
+    def _has_met(self) -> bool:
+        return self._front == self._num_chips and self._back == 0
 
     def advance(self) -> bool:
         """Take one step from one end; return whether the limit is refuted."""
-        backward = self.front == self._num_chips or (
-            self.back > 0 and self._spent_s[1] < self._spent_s[0]
+        if self._has_met:
+            self._begin(self._width + 1)
+        backward = self._front == self._num_chips or (
+            self._back > 0 and self._spent_s[1] < self._spent_s[0]
         )
         began = time.perf_counter()
         refuted = self._step_back() if backward else self._step_forward()
@@ -233,8 +254,9 @@ class _Ends:
         return refuted
 
     def _step_forward(self) -> bool:
-        b = self.front
-        most = self._solved(b, self._range(b), self._range(b + 1), False)
+        b = self._front
+        first = max(b + 1 - self._width, 0)
+        most = self._solved(first, b + 1, False)
         if self._relays and (most is None or most < self.most[b]):
             # The chip may also stay empty, and then relays nothing.
             most = self.most[b]
@@ -244,17 +266,18 @@ class _Ends:
         if most - self.most[b] < NO_STEP * self._limit_s and self._alike:
             stand = max(most, self.most[b]) + NO_STEP * self._limit_s
             reach = (self.least[b + 1], self._chain.total_s)
-            further = self._solved(b, (self.least[b], stand), reach, False)
+            further = self._solved_through(b, ((self.least[b], stand), reach), False)
             if stand < self._chain.total_s and (further is None or further <= stand):
                 self.most[b + 1 :] = [stand] * len(self.most[b + 1 :])
                 return True
         self.most[b + 1] = min(most, self.most[b + 1])
-        self.front = b + 1
+        self._front = b + 1
         return False
 
     def _step_back(self) -> bool:
-        b = self.back - 1
-        least = self._solved(b, self._range(b), self._range(b + 1), True)
+        b = self._back - 1
+        last = min(b + self._width, self._num_chips)
+        least = self._solved(b, last, True)
         if self._relays and (least is None or least > self.least[b + 1]):
             least = self.least[b + 1]
         if least is None or least > self.most[b]:
@@ -263,54 +286,68 @@ class _Ends:
         if self.least[b + 1] - least < NO_STEP * self._limit_s and self._alike:
             stand = min(least, self.least[b + 1]) - NO_STEP * self._limit_s
             reach = (0.0, self.most[b])
-            further = self._solved(b, reach, (stand, self.most[b + 1]), True)
+            further = self._solved_through(b, (reach, (stand, self.most[b + 1])), True)
             if stand > 0 and (further is None or further >= stand):
                 self.least[: b + 1] = [stand] * (b + 1)
                 return True
         self.least[b] = max(least, self.least[b])
-        self.back = b
+        self._back = b
         return False
 
     @property
     def _relays(self) -> bool:
         return self._chain.problem.package_arrays.relay
 
-    def _range(self, b: int) -> Range:
-        return self.least[b], self.most[b]
+    def _solved(self, first: int, last: int, backward: bool) -> float | None:
+        """Return the most work of ideal ``last``, or the least of ``first``."""
+        ranges = [(self.least[b], self.most[b]) for b in range(first, last + 1)]
+        return self._solved_through(first, ranges, backward)
 
-    def _solved(
-        self, chip: int, before: Range, after: Range, backward: bool
+    def _solved_through(
+        self, chip: int, ranges: Sequence[Range], backward: bool
     ) -> float | None:
-        """Return the most work behind a chip, or the least before it.
+        """Return the most work of the last ideal, or the least of the first.
 
-        None if no stage of the chip leads from one range to the other.
+        None if no stages from ``chip`` on lead through the ranges.
         """
-        limit_s = self._limit_s
-        after = (after[0], min(after[1], before[1] + limit_s * (1 + 1e-6)))
-        before = (max(before[0], after[0] - limit_s * (1 + 1e-6)), before[1])
-        if after[1] < after[0] or before[1] < before[0]:
+        stage_s = self._limit_s * (1 + 1e-6)
+        least, most = (list(ends) for ends in zip(*ranges, strict=True))
+        for j in range(1, len(ranges)):
+            most[j] = min(most[j], most[j - 1] + stage_s)
+            least[-j - 1] = max(least[-j - 1], least[-j] - stage_s)
+        if any(low > high for low, high in zip(least, most, strict=True)):
             return None
-        step = _Step(self._chain, chip, limit_s, before, after, backward)
-        if step.impossible:
+        window = _Window(
+            self._chain,
+            chip,
+            self._limit_s,
+            tuple(zip(least, most, strict=True)),
+            backward,
+        )
+        if window.impossible:
             return None
-        solved = solve_program(step.program, self._left_s() / 3, is_late=self._is_late)
+        solved = solve_program(
+            window.program, self._left_s() * PROGRAM_SHARE, is_late=self._is_late
+        )
         if solved.infeasible:
             return None
         slack = -SLACK if backward else SLACK
-        found = step.inside_s + (solved.bound + slack) * limit_s / SCALE
-        return max(found, before[0]) if backward else min(found, after[1])
+        found = window.inside_s + (solved.bound + slack) * self._limit_s / SCALE
+        return max(found, least[0]) if backward else min(found, most[-1])
 
 
-class _Step:
-    """The integer program of one stage: a column per block that may be in it."""
+class _Window:
+    """The integer program of some stages in a row: which blocks may be in which.
+
+    Ideal j is what the chips before ``chip + j`` have done; its work is in range j.
+    """
 
     def __init__(
         self,
         chain: Chain,
         chip: int,
         limit_s: float,
-        before: Range,
-        after: Range,
+        ranges: Sequence[Range],
         backward: bool = False,
         held: int | None = None,
     ) -> None:
@@ -321,63 +358,68 @@ class _Step:
         self._arrays = chain.blocks.arrays
         self._package = chain.problem.package_arrays
         self._per_s = SCALE / limit_s
-        self._rate = 1 / float(self._package.io_bytes_per_s[chip])
         self.program = Program(maximise=not backward)
-        self._fix(before, after)
+        self._fix(ranges)
         if self.impossible:
             return
         self._add_blocks()
-        traffic = self._add_tensors()
-        self._add_items(traffic)
-        self._add_limits(traffic)
-        self._add_ends(before, after)
-        self._add_user_rules()
-        if self._package.triangle:
-            self._add_jumps()
+        for ideal, within in enumerate(ranges):
+            self._keep_in_range(ideal, within)
+        for stage in range(len(ranges) - 1):
+            self._x1, self._x2 = self._x[stage], self._x[stage + 1]
+            self._never1, self._always2 = self._never[stage], self._always[stage + 1]
+            self._chip = chip + stage
+            traffic = self._add_tensors()
+            self._add_items(traffic)
+            self._add_limits(traffic)
+            self._add_user_rules()
+            if self._package.triangle:
+                self._add_jumps()
 
-    def _fix(self, before: Range, after: Range) -> None:
-        """Say which blocks must be before or behind the stage: by work, and by pins."""
-        chain = self._chain
+    def _fix(self, ranges: Sequence[Range]) -> None:
+        """Say which blocks each ideal must have or cannot: by work, and by pins."""
+        chain, pin = self._chain, self._arrays.pin
         room = 1e-9 * chain.total_s
         rest_s = chain.total_s - chain.after_s
-        self._never1 = chain.before_s > before[1] + room
-        self._always1 = rest_s < before[0] - room
-        self._never2 = chain.before_s > after[1] + room
-        self._always2 = rest_s < after[0] - room
-        pin = self._arrays.pin
-        self._always1 |= (pin >= 0) & (pin < self._chip)
-        self._never1 |= pin >= self._chip
-        self._always2 |= (pin >= 0) & (pin <= self._chip)
-        self._never2 |= pin > self._chip
+        self._never, self._always = [], []
+        for ideal, (least, most) in enumerate(ranges):
+            chip = self._chip + ideal
+            self._never.append((chain.before_s > most + room) | (pin >= chip))
+            is_before = (pin >= 0) & (pin < chip)
+            self._always.append((rest_s < least - room) | is_before)
         if self._held is not None:
-            self._never1[self._held] = self._always2[self._held] = True
-            self._never1[members(chain.descendants[self._held])] = True
-            self._always2[members(chain.ancestors[self._held])] = True
-        self._never1 |= self._never2
-        self._always2 |= self._always1
-        self.impossible = bool(
-            (self._always1 & self._never1).any() or (self._always2 & self._never2).any()
+            self._never[0][self._held] = self._always[1][self._held] = True
+            self._never[0][members(chain.descendants[self._held])] = True
+            self._always[1][members(chain.ancestors[self._held])] = True
+        # What is in an ideal is in all behind it.
+        for ideal in range(1, len(ranges)):
+            self._always[ideal] |= self._always[ideal - 1]
+            self._never[-ideal - 1] |= self._never[-ideal]
+        self.impossible = any(
+            bool((always & never).any())
+            for always, never in zip(self._always, self._never, strict=True)
         )
-        self.inside_s = float(chain.work_s[self._always1].sum())
-        self._open = ~self._always1 & ~self._never2
+        self.inside_s = float(chain.work_s[self._always[0]].sum())
+        self._beyond = self._never[-1]
 
     def _add_blocks(self) -> None:
-        """Add x1 and x2 of each open block: is it in I1, in I2; both are ideals."""
+        """Add a column for each open block and ideal: is it in there."""
         program, chain, arrays = self.program, self._chain, self._arrays
-        self._x1: dict[int, int] = {}
-        self._x2: dict[int, int] = {}
-        for n in np.flatnonzero(self._open).tolist():
+        self._x: list[dict[int, int]] = [{} for _ in self._never]
+        # Any stage will do that holds the block.
+        aim = None if self._held is not None else 0 if self._backward else -1
+        is_open = ~self._always[0] & ~self._beyond
+        for n in np.flatnonzero(is_open).tolist():
             work = float(chain.work_s[n]) * self._per_s
-            gains = (work, 0.0) if self._backward else (0.0, work)
-            if self._held is not None:
-                # Any stage will do.
-                gains = (0.0, 0.0)
-            self._x1[n] = program.binary(gains[0], 0, 1 - int(self._never1[n]))
-            self._x2[n] = program.binary(gains[1], int(self._always2[n]), 1)
-            program.row([(self._x2[n], 1.0), (self._x1[n], -1.0)], low=0.0)
+            for ideal, x in enumerate(self._x):
+                low, high = int(self._always[ideal][n]), 1 - int(self._never[ideal][n])
+                gain = work if aim is not None and x is self._x[aim] else 0.0
+                x[n] = program.binary(gain, low, high)
+            for x1, x2 in pairwise(self._x):
+                program.row([(x2[n], 1.0), (x1[n], -1.0)], low=0.0)
             for p in arrays.pred[arrays.pred_ptr[n] : arrays.pred_ptr[n + 1]].tolist():
-                if p in self._x1:
-                    for x in (self._x1, self._x2):
+                if p in self._x[0]:
+                    for x in self._x:
                         program.row([(x[p], 1.0), (x[n], -1.0)], low=0.0)
 
     def _in_stage(self, n: int, sign: float) -> Terms:
@@ -391,12 +433,12 @@ class _Step:
         has_hops = self._package.link_limit and self._held is None
         for t in range(arrays.tensor_bytes.size):
             p, size = int(arrays.tensor_producer[t]), float(arrays.tensor_bytes[t])
-            if self._never2[p] or size == 0:
+            if self._beyond[p] or size == 0:
                 continue
             first, past = arrays.consumer_ptr[t], arrays.consumer_ptr[t + 1]
             readers = arrays.consumer[first:past]
             inside = [n for n in readers.tolist() if n in self._x1]
-            beyond = bool(self._never2[readers].any())
+            beyond = bool(self._beyond[readers].any())
             sent = not arrays.tensor_is_output[t]
             if self._package.relay:
                 traffic += self._relayed(p, size, inside, beyond, sent)
@@ -502,8 +544,9 @@ class _Step:
             compute += self._in_stage(n, float(seconds[n]))
             traffic += self._in_stage(n, fixed)
             stored += self._in_stage(n, float(arrays.weight_bytes[n]))
+        rate = 1 / float(package.io_bytes_per_s[self._chip])
         stage = _scaled(compute, self._per_s)
-        transfer = _scaled(traffic, self._per_s * self._rate)
+        transfer = _scaled(traffic, self._per_s * rate)
         if package.serial_io:
             stage += transfer
         else:
@@ -514,17 +557,15 @@ class _Step:
             stored = _scaled(stored, share) + _scaled(traffic, 2 * share)
             self.program.row(stored, high=SCALE + SLACK)
 
-    def _add_ends(self, before: Range, after: Range) -> None:
-        """Keep the work of I1 and of I2 in their ranges."""
-        for x, (low, high) in ((self._x1, before), (self._x2, after)):
-            terms = [
-                (x[n], float(self._chain.work_s[n]) * self._per_s) for n in self._x1
-            ]
-            self.program.row(
-                terms,
-                (low - self.inside_s) * self._per_s - SLACK,
-                (high - self.inside_s) * self._per_s + SLACK,
-            )
+    def _keep_in_range(self, ideal: int, within: Range) -> None:
+        """Keep the work of an ideal in its range."""
+        work_s = self._chain.work_s
+        low, high = within
+        self.program.row(
+            [(x, float(work_s[n]) * self._per_s) for n, x in self._x[ideal].items()],
+            (low - self.inside_s) * self._per_s - SLACK,
+            (high - self.inside_s) * self._per_s + SLACK,
+        )
 
     def _add_user_rules(self) -> None:
         for a, b in self._arrays.apart.tolist():

@@ -44,7 +44,7 @@ MOST_OPS = 20_000
 than 100 MB, and a stage has too many blocks for an integer program."""
 
 SHARE = 0.6
-GOAL_SHARE = 0.5
+GOAL_SHARE = 0.2
 """Shares of the time left that one limit may take, and the first one, which is the
 hardest: where it is out of reach, an easier one gives a bound at least."""
 

@@ -13,7 +13,7 @@ from mcmpart.search.local import Local
 from mcmpart.search.method import Evaluations, SearchMethod, Setting, no_rows
 from mcmpart.search.slice import Slice
 
-SLICE_SHARE = 0.3
+SLICE_SHARE = 0.1
 """Share of the time that goes into slicing orders before local moves begin."""
 
 LONGEST_S = 100.0
