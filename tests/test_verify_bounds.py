@@ -1,5 +1,6 @@
 """verify: exhaustive bounds, recomputed from all partitions in plain Python."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -160,11 +161,20 @@ def test_a_plan_that_live_tensors_decide(live_tensors, live_optimum_s):
 
 
 @pytest.mark.parametrize(
-    ("bound_s", "confirmed"), [(6.2, Confirmed.AGAIN), (6.3, Confirmed.OPEN)]
+    ("bound_s", "search_s", "confirmed"),
+    [
+        (6.2, 1.0, Confirmed.AGAIN),
+        (6.3, 1.0, Confirmed.NO),
+        (6.3, 0.0, Confirmed.OPEN),
+    ],
 )
-def test_proven_again(toy, tmp_path, monkeypatch, bound_s, confirmed):
-    """Where plain Python gives up, the proof is repeated, and its failure is said."""
+def test_proven_again(toy, tmp_path, monkeypatch, bound_s, search_s, confirmed):
+    """Where plain Python gives up: a better plan, or a proof, or neither.
+
+    A search of no time at all is refused, and finds nothing.
+    """
     monkeypatch.setattr(certificate, "MAX_OPS", 5)
+    monkeypatch.setattr(sys.modules[confirm_certificate.__module__], "SEARCH_S", search_s)
     write_result(result_of(toy, 0, 0, 0, 1, 1, 2), tmp_path)
     document = make_certificate(toy, bound_s, "chain")
     assert confirm_certificate(document, tmp_path) is confirmed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,13 +51,34 @@ def lower_bound(
     InfeasibleError
         It is proven that no valid partition exists.
     """
-    return proven(problem, method, time_s)[1]
+    return proven(problem, method, time_s).certificate
 
 
-def proven(problem: Problem, method: str, time_s: float) -> tuple[Problem, Certificate]:
-    """Return the certificate of :func:`lower_bound` and the problem that it is for.
+class Proven(NamedTuple):
+    """A certificate and how it came about.
 
-    Its graph has those ops replicated that ``solve`` chooses.
+    Attributes
+    ----------
+    problem
+        What it is for: those ops are replicated that ``solve`` chooses.
+    certificate
+        The bound.
+    stopped_by
+        ``"done"``, ``"time"`` or ``"interrupt"``: a longer proof may say more then.
+    """
+
+    problem: Problem
+    certificate: Certificate
+    stopped_by: str
+
+
+def check_options(method: str, time_s: float) -> None:
+    """Refuse what :func:`lower_bound` cannot do, before a model is read.
+
+    Raises
+    ------
+    InputError
+        An unknown method, or a time that is not above 0.
     """
     if method not in BOUND_METHODS:
         raise InputError(
@@ -65,8 +87,14 @@ def proven(problem: Problem, method: str, time_s: float) -> tuple[Problem, Certi
         )
     if not (time_s > 0 and np.isfinite(time_s)):
         raise InputError(f"the time limit is {time_s} s: give more than 0")
+
+
+def proven(problem: Problem, method: str, time_s: float) -> Proven:
+    """Return what :func:`lower_bound` does, with the problem that it is for."""
+    check_options(method, time_s)
     raise_if_impossible(problem)
     deadline = time.perf_counter() + time_s
+    stopped_by = "done"
     with noted_interrupts():
         try:
             search_s = min(SEARCH_SHARE * time_s, LONGEST_SEARCH_S)
@@ -77,7 +105,11 @@ def proven(problem: Problem, method: str, time_s: float) -> tuple[Problem, Certi
         else:
             problem = result.problem
             bound = _bound(result, method, deadline)
-    return problem, make_certificate(problem, *bound)
+        if time.perf_counter() >= deadline:
+            stopped_by = "time"
+        if is_pressed():
+            stopped_by = "interrupt"
+    return Proven(problem, make_certificate(problem, *bound), stopped_by)
 
 
 def _bound(result: Result, method: str, deadline: float) -> Bound:

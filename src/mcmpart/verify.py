@@ -34,7 +34,7 @@ from mcmpart.reference import Reference, op_seconds, recompute
 from mcmpart.rewrite._kinds import is_random
 from mcmpart.rules import explain
 from mcmpart.search.interrupt import is_pressed
-from mcmpart.solve import Result
+from mcmpart.solve import Result, solve
 
 RELATIVE = 1e-9
 """Largest relative difference of two sums of the same floats in other orders."""
@@ -98,6 +98,7 @@ def find_differences(path: Path, model: Path | None = None) -> tuple[Plan, list[
     graph = read_graph(folder / GRAPH_FILE)
     package = load_package(folder / PACKAGE_FILE)
     found = differences(plan, graph, package)
+    found = found or _certificate_differences(plan, folder)
     if model is not None:
         found += _model_differences(plan, package, model)
     return plan, found
@@ -246,8 +247,10 @@ class Confirmed(Enum):
     NO = "does not hold"
 
 
+SEARCH_S = 3.0
 RESOLVE_S = 120.0
-"""Time for proving a bound again where plain Python cannot."""
+"""Time for a plan that beats a bound, and then for proving the bound again, where
+plain Python can do neither."""
 
 
 def confirm_certificate(document: Certificate, folder: Path) -> Confirmed:
@@ -275,12 +278,31 @@ def confirm_certificate(document: Certificate, folder: Path) -> Confirmed:
     problem = Problem(
         graph, package, user=_user_rules(document.rules), replica_threshold=0.0
     )
+    return _proven_again(problem, document)
+
+
+def _proven_again(problem: Problem, document: Certificate) -> Confirmed:
+    """Look for a plan below the bound, and prove the bound again if there is none."""
+    if _is_beaten(problem, document.bound_s):
+        return Confirmed.NO
     prover = Prover(problem, time.perf_counter() + RESOLVE_S, is_pressed)
     if prover.confirms(document.bound_s):
         return Confirmed.AGAIN
     if document.method == "exact":
         return _exact_again(problem, document.bound_s)
     return Confirmed.OPEN
+
+
+def _is_beaten(problem: Problem, bound_s: float) -> bool:
+    """Return whether a short search finds a plan below the bound, by plain Python."""
+    try:
+        found = solve(problem, time_s=SEARCH_S, gap=0.0)
+    except McmpartError:
+        return False
+    chip_of = found.partition.chip_of.tolist()
+    cost_s = recompute(problem.graph, problem.package, chip_of).bottleneck_s
+    is_valid = not explain(problem.graph, problem.package, chip_of, problem.user)
+    return is_valid and cost_s < bound_s * (1 - RELATIVE)
 
 
 def _exact_again(problem: Problem, bound_s: float) -> Confirmed:
@@ -307,6 +329,18 @@ def certificate_of(plan: Plan) -> Certificate:
             all_chips=settings.all_chips,
         ),
     )
+
+
+def _certificate_differences(plan: Plan, folder: Path) -> list[str]:
+    """Compare the certificate beside a plan, if there is one, with its bound."""
+    if not (folder / certificate.CERTIFICATE_FILE).exists():
+        return []
+    stated = certificate.read_certificate(folder).model_dump(exclude={"ranges"})
+    return [
+        f"{certificate.CERTIFICATE_FILE}: {key} is {stated[key]}, the plan has {value}"
+        for key, value in certificate_of(plan).model_dump(exclude={"ranges"}).items()
+        if stated[key] != value
+    ]
 
 
 def _exhaustive_differences(

@@ -107,6 +107,8 @@ def test_round_trip(toy, demand, tmp_path):
         ({"bound_s": -1.0}, "'bound_s' is -1.0"),
         ({"bound_s": "1"}, "'bound_s' is '1'"),
         ({"bound": 1.0}, "'bound' is no key of a certificate"),
+        ({"ranges": [[0.0]]}, "'ranges.0' is [0.0]"),
+        ({"ranges": [[0.0, -1.0]]}, "'ranges.0.1' is -1.0"),
         ({"rules": {"pin": {}}}, "'rules.pin' is no key"),
         ({"rules": {"apart": [["op_0"]]}}, "'rules.apart.0' is ['op_0']"),
     ],
@@ -226,3 +228,25 @@ def test_the_proof_in_words(toy):
     assert len(sentences) == len(certificate.PROOFS)
     assert "magic" in make_certificate(toy, 1.0, "magic").proof
     assert isinstance(make_certificate(toy, 1.0, "magic"), Certificate)
+
+
+def test_ranges_of_another_number_of_chips(toy):
+    """A range for each number of chips from 0 to all, or none."""
+    document = make_certificate(toy, 5.0, "chain", ((0.0, 0.0), (1.0, 2.5)))
+    with pytest.raises(VerificationError, match=r"has 2 ranges, and a package of"):
+        check(document, toy.graph, toy.package)
+
+
+def test_a_pin_to_no_chip(toy, demand):
+    """A pin beside the package's chips would confirm any bound."""
+    document = make_certificate(demand(toy, pins={"op_0": 0}), 1e9, "ideals")
+    document.rules.pins["op_0"] = 99
+    with pytest.raises(VerificationError, match="pins op 'op_0' to chip 99"):
+        check(document, toy.graph, toy.package)
+
+
+def test_minus_zero(toy, tmp_path):
+    """JSON can hold -0.0: it is 0."""
+    content = make_certificate(toy, 0.0, "simple").model_dump() | {"bound_s": -0.0}
+    (tmp_path / "certificate.json").write_text(json.dumps(content))
+    assert str(read_certificate(tmp_path).bound_s) == "0.0"

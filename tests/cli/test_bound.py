@@ -1,10 +1,12 @@
 """``mcmpart bound``: a certificate in a folder, which ``verify`` confirms."""
 
+import importlib
 import json
 from pathlib import Path
 
 import pytest
 
+from mcmpart import certify
 from mcmpart.bounds.certificate import read_certificate
 from mcmpart.plan import read_plan
 
@@ -54,6 +56,7 @@ def test_json(cli, graph_file):
     result = cli("bound", graph_file, *QUICK, "-o", "proof", "--json")
     document = json.loads(result.stdout)
     assert document.pop("folder") == "proof"
+    assert document.pop("stopped_by") == "done"
     assert document == read_certificate(Path("proof")).model_dump()
     assert document["format"] == "mcmpart.certificate"
 
@@ -186,3 +189,61 @@ def test_the_certificate_of_a_plan(cli, graph_file):
     assert (result.exit_code, PLAINLY in result.stdout) == (0, True)
     tamper(Path("plan/certificate.json"), raise_by(0.01))
     assert cli("verify", "plan/certificate.json").exit_code == 1
+
+
+def test_a_certificate_that_differs_from_its_plan(cli, graph_file):
+    """A plan is verified with its certificate, if there is one."""
+    cli("partition", graph_file, "--chips", 4, "-o", "plan")
+    tamper(Path("plan/certificate.json"), raise_by(-0.5))
+    result = cli("verify", "plan")
+    assert result.exit_code == 1
+    assert "certificate.json: bound_s is " in result.stdout
+    Path("plan/certificate.json").unlink()
+    result = cli("verify", "plan", "--json")
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["ok"]) == (0, True)
+    assert PLAINLY in document["bound"]
+
+
+def leave_open(monkeypatch):
+    """Let no bound be confirmed or refuted; return what is said of it then."""
+    # The package's attribute of this name is a function.
+    verify = importlib.import_module("mcmpart.verify")
+    open_ = verify.Confirmed.OPEN
+    monkeypatch.setattr(verify, "confirm_certificate", lambda *arguments: open_)
+    return open_
+
+
+def test_a_certificate_that_stays_open(cli, folder, monkeypatch):
+    """Neither confirmed nor refuted is no success; of a plan's bound it is said."""
+    open_ = leave_open(monkeypatch)
+    result = cli("verify", folder)
+    assert (result.exit_code, open_.value in result.stdout) == (3, True)
+    result = cli("verify", folder, "--json")
+    assert json.loads(result.stdout) == {"ok": False, "how": open_.value}
+
+
+def test_a_plan_whose_bound_stays_open(cli, graph_file, monkeypatch):
+    """Rules and figures of the plan hold all the same."""
+    cli("partition", graph_file, "--chips", 4, "-o", "plan")
+    open_ = leave_open(monkeypatch)
+    result = cli("verify", "plan")
+    assert (result.exit_code, open_.value in result.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("stopped_by", "words", "code"),
+    [("time", "the time limit", 0), ("interrupt", "Ctrl-C", 130)],
+)
+def test_stopped_early(cli, graph_file, monkeypatch, stopped_by, words, code):
+    """A bound that was stopped is written, and what stopped it is said."""
+    prove = certify.proven
+
+    def stopped(*arguments):
+        return prove(*arguments)._replace(stopped_by=stopped_by)
+
+    monkeypatch.setattr(certify, "proven", stopped)
+    result = cli("bound", graph_file, *QUICK, "-o", "proof")
+    assert result.exit_code == code
+    assert f"stopped by {words}: a longer proof may" in result.stdout
+    assert (Path("proof") / "certificate.json").exists()

@@ -190,6 +190,11 @@ class Fake:
         self.found = list(found)
         self.found_by = "ideals"
         self.told = []
+        self.bounds = []
+
+    def tell_bound(self, bound):
+        """Note it."""
+        self.bounds.append(bound)
 
     def take_found(self):
         """Return the next one."""
@@ -273,6 +278,32 @@ def test_every_method_bears_a_stranger(islands, name):
             rows = both.propose()
             if rows.shape[0]:
                 both.observe(judge(rows))
+
+
+def test_a_bound_from_elsewhere(toy):
+    """It counts if it is higher; of no plan at all, it is that of the best."""
+    proof = Proof(toy, in_a_minute(), 0.0)
+    simple = proof.bound
+    proof.tell_bound(Bound(np.inf, "exact"))
+    proof.tell_bound(Bound(simple.seconds / 2, "exact"))
+    assert proof.bound == simple
+    proof.tell(7.0)
+    proof.tell_bound(Bound(np.inf, "exact"))
+    assert proof.bound == Bound(7.0, "exact")
+
+
+def test_what_a_method_proves_is_told(islands):
+    """The bound of exact's program reaches the proof beside it."""
+    proof = Fake()
+    method = METHODS["exact"](Setting(islands, deadline=in_a_minute()))
+    judge = pipeline_evaluator(islands, 1)
+    both = WithProof(method, proof)
+    while not both.done:
+        rows = both.propose()
+        if rows.shape[0]:
+            both.observe(judge(rows))
+    assert proof.bounds[0].method == "simple"
+    assert proof.bounds[-1] == (pytest.approx(3.0, rel=4e-6), "exact", ())
 
 
 def test_a_rising_bound_is_in_the_trace(toy, toy_optimum_s):

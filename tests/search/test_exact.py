@@ -50,8 +50,8 @@ def test_it_finds_what_slices_do_not(islands):
     method, record = search(islands)
     assert record.stopped_by == "done"
     assert record.bottleneck_s == 3.0
-    assert method.lower_bound_s == pytest.approx(3.0, rel=4e-6)
-    assert method.lower_bound_s <= 3.0
+    assert method.bound.seconds == pytest.approx(3.0, rel=4e-6)
+    assert method.bound.seconds <= 3.0
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -65,7 +65,7 @@ def test_the_optimum(seed, make_problem):
         assert record.stopped_by == "done"
         assert (record.best is None) == (best.chip_of is None)
         assert record.bottleneck_s == pytest.approx(best.bottleneck_s, rel=2e-6)
-        assert method.lower_bound_s <= best.bottleneck_s
+        assert method.bound.seconds <= best.bottleneck_s
         assert not threads()
 
 
@@ -82,7 +82,7 @@ def test_it_ends_in_time(hard):
     method, record = search(hard, time_s=0.5)
     assert record.stopped_by == "time"
     assert not threads()
-    assert 0 < method.lower_bound_s <= record.bottleneck_s
+    assert 0 < method.bound.seconds <= record.bottleneck_s
 
 
 def test_a_dropped_method_ends(hard):

@@ -5,7 +5,7 @@ Axis letters: N blocks, T cut tensors, J shared items, C chips (those worth usin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -35,8 +35,14 @@ def num_terms(problem: Problem, blocks: Blocks) -> int:
     return terms
 
 
-def exact_program(problem: Problem, most_s: float = np.inf) -> ExactProgram:
+def exact_program(
+    problem: Problem,
+    most_s: float = np.inf,
+    is_late: Callable[[], bool] = lambda: False,
+) -> ExactProgram | None:
     """Return the program of all partitions of at most ``most_s`` seconds.
+
+    None if ``is_late`` says so before it is made.
 
     Notes
     -----
@@ -47,7 +53,7 @@ def exact_program(problem: Problem, most_s: float = np.inf) -> ExactProgram:
     a trailing one: moving what stands behind it down by one chip changes no stage, and
     the hops on its two sides carry the same.
     """
-    return _Builder(problem, most_s).build()
+    return _Builder(problem, most_s).build(is_late)
 
 
 class _Builder:
@@ -72,8 +78,8 @@ class _Builder:
         self._stored: list[Terms] = [[] for _ in range(self._num_chips)]
         self._hops: list[Terms] = [[] for _ in range(self._num_chips)]
 
-    def build(self) -> ExactProgram:
-        """Return the program."""
+    def build(self, is_late: Callable[[], bool]) -> ExactProgram | None:
+        """Return the program, or None if it is late before that is made."""
         unit_s = _unit_s(self._problem, self._most_s)
         self._exact = ExactProgram(
             self._program,
@@ -90,10 +96,12 @@ class _Builder:
         self._add_blocks()
         self._add_items()
         for t in range(self._arrays.tensor_bytes.size):
+            if is_late():
+                return None
             self._add_tensor(t)
         self._add_times()
-        if self._package.triangle:
-            self._add_triangle()
+        if self._package.triangle and not self._add_triangle(is_late):
+            return None
         if self._package.memory:
             self._add_memory()
         return self._exact
@@ -229,11 +237,16 @@ class _Builder:
                 hop = _times(self._hops[c], 1 / unit_s / package.hop_bytes_per_s[c])
                 self._program.at_least(self._exact.bottleneck, hop)
 
-    def _add_triangle(self) -> None:
-        """Add the arcs of the chip graph, what they reach, and the rule."""
+    def _add_triangle(self, is_late: Callable[[], bool]) -> bool:
+        """Add the arcs of the chip graph, what they reach, and the rule.
+
+        False if it is late before that is done.
+        """
         program, num_chips = self._program, self._num_chips
         arc, reach = self._columns(num_chips), self._columns(num_chips)
         for n in range(self._blocks.num_blocks):
+            if is_late():
+                return False
             for s in self._successors(n):
                 for a in range(num_chips):
                     for b in range(a + 1, num_chips):
@@ -246,6 +259,7 @@ class _Builder:
                     path = [(arc[a][c], 1.0), (reach[c][b], 1.0)]
                     self._program.at_least(reach[a][b], path, -1.0)
                     program.row([(arc[a][b], 1.0), *path], high=2.0)
+        return True
 
     def _add_memory(self) -> None:
         """Add weights, double buffers and live tensors, where they might not fit."""

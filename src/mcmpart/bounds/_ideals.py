@@ -331,7 +331,7 @@ def extend(
     Parameters
     ----------
     budget
-        Stop after about this many pairs of ideals.
+        Stop after about this many pairs of ideals, and tensors cut there.
     fill_chips
         No chip before the last used one may be left empty.
     reach
@@ -358,6 +358,7 @@ def extend(
                 new = (reach[i] << ONE) & ideals.levels[j] & ~reach[j]
                 if (j < last and not new) or not _is_subset(i, j, ideals):
                     continue
+                budget -= num_cut
                 chips = stage_chips(i, j, num_cut, cut, blocks, costs, ideals)
                 if j < last:
                     reach[j] |= ((reach[i] & chips) << ONE) & ideals.levels[j]

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from mcmpart._files import dump_json, read_document, write_atomic
 from mcmpart.errors import VerificationError
@@ -43,6 +43,11 @@ BELOW = 1 - 1e-9
 
 
 Pair = Annotated[list[str], Field(min_length=2, max_length=2)]
+# Adding 0.0 turns -0.0, which JSON can hold, into 0.0.
+Seconds = Annotated[
+    float, Field(ge=0, allow_inf_nan=False), AfterValidator(lambda s: s + 0.0)
+]
+Work = Annotated[list[Seconds], Field(min_length=2, max_length=2)]
 
 
 class UserDemands(BaseModel):
@@ -80,9 +85,9 @@ class Certificate(BaseModel):
     version: Literal[1] = VERSION
     graph_sha256: str
     package_sha256: str
-    bound_s: float = Field(ge=0)
+    bound_s: Seconds
     method: str
-    ranges: list[list[float]] = Field(default_factory=list)
+    ranges: list[Work] = Field(default_factory=list)
     rules: UserDemands = Field(default_factory=UserDemands)
 
     @property
@@ -172,11 +177,16 @@ def check(
         raise VerificationError("the certificate is for another graph")
     if certificate.package_sha256 != hardware.content_hash(package):
         raise VerificationError("the certificate is for another package")
+    if len(certificate.ranges) not in (0, package.num_chips + 1):
+        raise VerificationError(
+            f"the certificate has {len(certificate.ranges)} ranges, and a package of "
+            f"{package.num_chips} chips has {package.num_chips + 1}"
+        )
+    _raise_if_unknown(certificate.rules, graph, package)
     if certificate.bound_s == 0:
         return True
     if graph.num_ops > MAX_OPS:
         return False
-    _raise_if_unknown(certificate.rules, graph)
     stages = Stages(graph, package, certificate.rules)
     refuted = is_refuted(stages, certificate.bound_s * BELOW, max_stages)
     if refuted is False and not _may_know_more(certificate.method, package):
@@ -192,7 +202,7 @@ def _may_know_more(method: str, package: Package) -> bool:
     return whole_rules and method in WHOLE_METHODS
 
 
-def _raise_if_unknown(rules: UserDemands, graph: Graph) -> None:
+def _raise_if_unknown(rules: UserDemands, graph: Graph, package: Package) -> None:
     placed = {
         name
         for name, copied in zip(graph.op_name, graph.op_replicable, strict=True)
@@ -203,6 +213,12 @@ def _raise_if_unknown(rules: UserDemands, graph: Graph) -> None:
             raise VerificationError(
                 f"the certificate has a rule for op {name!r}, which is none of the "
                 "graph's that need a chip"
+            )
+    for name, chip in rules.pins.items():
+        if not 0 <= chip < package.num_chips:
+            raise VerificationError(
+                f"the certificate pins op {name!r} to chip {chip}, and the package has "
+                f"chips 0 to {package.num_chips - 1}"
             )
 
 

@@ -326,14 +326,14 @@ class _Ends:
         )
         if window.impossible:
             return None
-        solved = solve_program(
-            window.program, self._left_s() * PROGRAM_SHARE, is_late=self._is_late
-        )
+        time_s = self._left_s() * PROGRAM_SHARE
+        solved = solve_program(window.program, time_s, is_late=self._is_late)
         if solved.infeasible:
             return None
         slack = -SLACK if backward else SLACK
         found = window.inside_s + (solved.bound + slack) * self._limit_s / SCALE
-        return max(found, least[0]) if backward else min(found, most[-1])
+        end: float = max(found, least[0]) if backward else min(found, most[-1])
+        return end
 
 
 class _Window:

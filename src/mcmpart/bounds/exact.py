@@ -106,8 +106,8 @@ class _Exact:
         is_small = num_terms(self._problem, self._problem.ops) <= MOST_TERMS
         if is_small and not self._is_over():
             most_s = self._best_s * BETTER if np.isfinite(self._best_s) else np.inf
-            exact = exact_program(self._problem, most_s)
-            while not self._is_over() and self._solve(exact):
+            exact = exact_program(self._problem, most_s, self._is_over)
+            while exact is not None and not self._is_over() and self._solve(exact):
                 pass
         bound_s = min(self._bound_s, self._best_s)
         return ExactResult(

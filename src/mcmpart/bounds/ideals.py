@@ -28,7 +28,7 @@ MAX_BYTES = 512 * 2**20
 """Memory that the listed ideals may take."""
 
 PAIRS_PER_CALL = 20_000_000
-"""Pairs of ideals between two looks at the clock: some 50 ms."""
+"""Pairs of ideals, and tensors cut there, that take some 50 ms."""
 
 UNITS_OF_LIMIT = 2**44
 """Time is counted in this fraction of the limit, each term rounded down."""

@@ -53,9 +53,6 @@ EXACT_SHARE = 0.6
 """Ops x chips up to which the whole problem is tried as one integer program where a
 chain fails, and the share of the time left that this may take."""
 
-LESS = 0.98
-"""Lumps are tried again at limits below this share of where none was found."""
-
 HOLDS = 1 - 1e-6
 """What a chain bound gives away for the tolerances of the integer programs."""
 
@@ -248,14 +245,29 @@ class Prover:
         def is_vain() -> bool:
             return self._is_vain(limit_s)
 
-        if limit_s < LESS * self._no_lump_s:
-            self._no_lump_s = limit_s
-            if lump(self._chain, limit_s, left_s, is_vain) is not None:
-                self.bound = Bound(limit_s * HOLDS, "lump")
-                return True
+        if self._by_lump(limit_s, left_s):
+            return True
         attempt = refute(self._chain, limit_s, left_s, is_vain, self._open_ranges)
         if not attempt.refuted:
             self._open_ranges = attempt.ranges
             return False
         self.bound = Bound(limit_s * HOLDS, "chain", attempt.ranges)
         return True
+
+    def _by_lump(self, limit_s: float, left_s: Callable[[], float]) -> bool:
+        """Raise the bound as far as lumps do; return whether the limit is refuted."""
+        tried_s = limit_s
+        while tried_s < self._no_lump_s * (1 - COARSEST_STEP):
+            if self._is_late() or left_s() <= 0:
+                return False
+            if lump(self._chain, tried_s, left_s, self._is_late) is not None:
+                self.bound = Bound(tried_s * HOLDS, "lump")
+                if tried_s == limit_s:
+                    return True
+            else:
+                self._no_lump_s = tried_s
+            proven_s = self.bound.seconds
+            tried_s = proven_s + (self._no_lump_s - proven_s) / 2
+            if self._no_lump_s - proven_s <= COARSEST_STEP * proven_s:
+                break
+        return False

@@ -60,13 +60,13 @@ class SearchOptions:
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """Say of Ctrl-C that nothing was written: what keeps a plan does not raise."""
+def interruptible(aim: str = "a plan was found") -> Iterator[None]:
+    """Say of Ctrl-C that nothing was written: what keeps a result does not raise."""
     try:
         yield
     except KeyboardInterrupt as error:
         raise InterruptedSearchError(
-            "interrupted before a plan was found: nothing was written"
+            f"interrupted before {aim}: nothing was written"
         ) from error
 
 

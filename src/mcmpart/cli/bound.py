@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mcmpart.cli._console import log_on_stderr, print_json, show
 from mcmpart.cli._folder import check_folder, output_folder
-from mcmpart.cli._job import TaskOptions, interruptible, problem_of
+from mcmpart.cli._job import (
+    InterruptedSearchError,
+    TaskOptions,
+    interruptible,
+    problem_of,
+)
 from mcmpart.cli._options import (
     AllChipsOption,
     ApartOption,
@@ -29,6 +34,9 @@ from mcmpart.cli._options import (
     parse_pins,
     parse_together,
 )
+
+if TYPE_CHECKING:
+    from mcmpart.bounds.certificate import Certificate
 
 
 def bound_command(
@@ -83,18 +91,28 @@ def bound_command(
         start=None,
     )
     folder = output_folder(model, output, ".bound")
-    from mcmpart.certify import proven
+    from mcmpart.certify import check_options, proven
     from mcmpart.plan import PROOF_FILES, folder_lock, write_proof
 
+    check_options(method, time)
     check_folder(folder, PROOF_FILES)
 
-    with interruptible(), log_on_stderr():
-        problem, certificate = proven(problem_of(options, task), method, time)
+    with interruptible("a bound was proven"), log_on_stderr():
+        found = proven(problem_of(options, task), method, time)
+    certificate = found.certificate
     with folder_lock(folder):
-        write_proof(certificate, problem, folder)
+        write_proof(certificate, found.problem, folder)
     if as_json:
-        print_json({**certificate.model_dump(), "folder": str(folder)})
-        return
+        about = {"stopped_by": found.stopped_by, "folder": str(folder)}
+        print_json({**certificate.model_dump(), **about})
+    else:
+        _show_bound(certificate, found.stopped_by)
+        show(f"written to {folder}/")
+    if found.stopped_by == "interrupt":
+        raise typer.Exit(InterruptedSearchError.exit_code)
+
+
+def _show_bound(certificate: Certificate, stopped_by: str) -> None:
     from mcmpart.units import format_rate, format_seconds
 
     bound_s = certificate.bound_s
@@ -102,4 +120,6 @@ def bound_command(
     show(f"  {certificate.proof}")
     if bound_s > 0:
         show(f"no partition has a throughput above {format_rate(1 / bound_s)}")
-    show(f"written to {folder}/")
+    if stopped_by != "done":
+        reason = {"time": "the time limit", "interrupt": "Ctrl-C"}[stopped_by]
+        show(f"stopped by {reason}: a longer proof may find a higher bound")

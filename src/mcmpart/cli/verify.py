@@ -9,7 +9,7 @@ import typer
 
 from mcmpart.cli._console import print_json, show
 from mcmpart.cli._options import JsonOption
-from mcmpart.errors import InputError, VerificationError
+from mcmpart.errors import InputError, NoPlanFoundError, VerificationError
 
 if TYPE_CHECKING:
     from mcmpart.bounds.certificate import Certificate
@@ -49,7 +49,7 @@ def verify_command(
     if not found:
         bound_line, found = _confirm_bound(document, plan)
     if as_json:
-        print_json({"ok": not found, "differences": found})
+        print_json({"ok": not found, "differences": found, "bound": bound_line})
     elif found:
         from mcmpart.frontends.report import counted
 
@@ -99,23 +99,26 @@ def _verify_certificate(path: Path, as_json: bool) -> None:
     from mcmpart.bounds.certificate import read_certificate
 
     certificate = read_certificate(path)
-    ok, how = _how_confirmed(certificate, path)
+    exit_code, how = _how_confirmed(certificate, path)
     if as_json:
-        print_json({"ok": ok, "how": how})
+        print_json({"ok": exit_code == 0, "how": how})
     else:
         show(_line(certificate, how))
-    if not ok:
-        raise typer.Exit(1)
+    if exit_code:
+        raise typer.Exit(exit_code)
 
 
 def _confirm_bound(plan: Plan, path: Path) -> tuple[str, list[str]]:
-    """Return how far the plan's bound is confirmed, as a line, and if not, why."""
+    """Return how far the plan's bound is confirmed, as a line, and why it is wrong.
+
+    A bound that stays open is no fault of a plan, whose rules and figures hold.
+    """
     from mcmpart.verify import certificate_of
 
     certificate = certificate_of(plan)
-    ok, how = _how_confirmed(certificate, path)
+    exit_code, how = _how_confirmed(certificate, path)
     line = _line(certificate, how)
-    return line, [] if ok else [line]
+    return line, [line] if exit_code == 1 else []
 
 
 def _line(certificate: Certificate, how: str) -> str:
@@ -125,13 +128,15 @@ def _line(certificate: Certificate, how: str) -> str:
     return f"lower bound {bound}: {how}"
 
 
-def _how_confirmed(certificate: Certificate, path: Path) -> tuple[bool, str]:
-    """Return whether nothing speaks against the bound, and what speaks for it."""
+def _how_confirmed(certificate: Certificate, path: Path) -> tuple[int, str]:
+    """Return the exit code for a bound, and what speaks for it or against it."""
     from mcmpart.verify import Confirmed, confirm_certificate
 
     folder = path if path.is_dir() else path.parent
     try:
         confirmed = confirm_certificate(certificate, folder)
     except VerificationError as error:
-        return False, str(error)
-    return confirmed is not Confirmed.NO, confirmed.value
+        return VerificationError.exit_code, str(error)
+    if confirmed is Confirmed.OPEN:
+        return NoPlanFoundError.exit_code, confirmed.value
+    return VerificationError.exit_code * (confirmed is Confirmed.NO), confirmed.value

@@ -12,7 +12,7 @@ from mcmpart.bounds.prove import Bound, Prover
 from mcmpart.graph.graph import Int32
 from mcmpart.problem import Problem
 from mcmpart.search.interrupt import is_pressed
-from mcmpart.search.method import Evaluations, SearchMethod
+from mcmpart.search.method import Evaluations, Proving, SearchMethod
 
 LONG_S = 10.0
 """A proof that has taken so long is a matter of integer programs."""
@@ -49,6 +49,7 @@ class Proof:
         self._gap = gap
         self._began = time.perf_counter()
         self._is_idle = False
+        self._known = self._prover.bound
         self._best_s = np.inf
         self._found: Int32 | None = None
         self.found_by = ""
@@ -57,8 +58,8 @@ class Proof:
 
     @property
     def bound(self) -> Bound:
-        """The best bound so far."""
-        return self._prover.bound
+        """The best bound so far, the prover's or one that it was told of."""
+        return max(self._prover.bound, self._known)
 
     def needs_a_core(self) -> bool:
         """Return whether the proof turns out to be long: it then has one to itself."""
@@ -69,6 +70,13 @@ class Proof:
         if best_s < self._best_s:
             self._best_s = best_s
             self._prover.tell(best_s)
+
+    def tell_bound(self, bound: Bound) -> None:
+        """Take note of a bound that was proven elsewhere."""
+        # Where nothing better than the best plan exists, it may be that of a better.
+        bound = bound._replace(seconds=min(bound.seconds, self._best_s))
+        if bound.seconds > self._known.seconds and np.isfinite(bound.seconds):
+            self._known = bound
 
     def take_found(self) -> Int32 | None:
         """Return a partition ``[V] int32`` that a proof came upon, once."""
@@ -124,6 +132,8 @@ class WithProof:
             return found[None]
         rows = self._method.propose()
         self.name, self.done = self._method.name, self._method.done
+        if isinstance(self._method, Proving):
+            self._proof.tell_bound(self._method.bound)
         return rows
 
     def observe(self, evaluations: Evaluations) -> None:

@@ -10,6 +10,7 @@ import weakref
 import numpy as np
 
 from mcmpart.bounds.exact import ExactResult, exact_bound
+from mcmpart.bounds.prove import Bound
 from mcmpart.bounds.simple import simple_bound_s
 from mcmpart.graph.graph import Int32
 from mcmpart.search.method import Evaluations, Setting, no_rows
@@ -44,11 +45,11 @@ class Exact:
         self._job: _Job | None = None
 
     @property
-    def lower_bound_s(self) -> float:
-        """What no valid partition can beat, in seconds, as far as is known."""
+    def bound(self) -> Bound:
+        """What no valid partition can beat: the program's, once that has ended."""
         if self._job is None or self._job.result is None:
-            return simple_bound_s(self._setting.problem)
-        return self._job.result.bound_s
+            return Bound(simple_bound_s(self._setting.problem), "simple")
+        return Bound(self._job.result.bound_s, "exact")
 
     def propose(self) -> Int32:
         """Return what was met since the last call; no row where that is nothing."""

@@ -208,7 +208,7 @@ class _Run:
         order = keyed_order(problem.blocks.arrays, keys, self._seed[1] % 2 == 1)
         cut = self._cutter.first(order)
         if cut is not None:
-            chip_of = problem.blocks.expand(cut.chip_of_block[None])
-            if evaluate_many(problem, chip_of)[1][0]:
-                return chip_of[0]
+            chip_of: Int32 = problem.blocks.expand(cut.chip_of_block)
+            if evaluate_many(problem, chip_of[None])[1][0]:
+                return chip_of
         return self.best.chip_of

@@ -8,11 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from mcmpart.bounds.prove import OPTIMAL
+from mcmpart.bounds.prove import OPTIMAL, Bound
 from mcmpart.errors import InputError
 from mcmpart.evaluate import evaluate_many
 from mcmpart.graph.graph import Bool, Float64, Int32
@@ -79,6 +79,22 @@ class SearchMethod(Protocol):
 
     def observe(self, evaluations: Evaluations) -> None:
         """Take note of what the last proposals cost."""
+        ...
+
+
+@runtime_checkable
+class Proving(Protocol):
+    """A method that also knows a bound, by the analytical model.
+
+    Attributes
+    ----------
+    bound
+        What no valid partition can beat.
+    """
+
+    @property
+    def bound(self) -> Bound:
+        """The best bound so far."""
         ...
 
 
