@@ -35,7 +35,7 @@ NO_STEP = 1e-4
 MOST_LUMPS = 8
 """Blocks that are tried as the one that decides alone."""
 
-MOST_STAGES = 2
+MOST_STAGES = 3
 """Widest window."""
 
 PROGRAM_SHARE = 1 / 3
