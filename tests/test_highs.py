@@ -191,3 +191,39 @@ def test_nothing_is_printed():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert (done.stdout, done.stderr) == ("", "")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_left_out_changes_nothing(seed):
+    """Programs with fixed columns and rows that hold anyway, by trying every choice."""
+    rng = np.random.default_rng(seed)
+    num_infeasible = 0
+    for _ in range(60):
+        program = Program(maximise=bool(rng.integers(2)))
+        low = (rng.random(6) < 0.3).astype(int)
+        high = np.maximum(low, rng.random(6) < 0.7).astype(int)
+        gains = rng.integers(-5, 6, 6)
+        for column in range(6):
+            program.binary(float(gains[column]), int(low[column]), int(high[column]))
+        rows = [
+            (rng.integers(-3, 4, 6), *sorted(rng.integers(-8, 9, 2))) for _ in "abc"
+        ]
+        for terms, least, most in rows:
+            program.row(list(enumerate(terms.tolist())), float(least), float(most))
+        values = [
+            int(gains @ choice)
+            for choice in product(
+                *(sorted({a, b}) for a, b in zip(low, high, strict=True))
+            )
+            if all(least <= terms @ choice <= most for terms, least, most in rows)
+        ]
+        solved = solve_program(program, 60.0)
+        assert solved.infeasible == (not values)
+        num_infeasible += solved.infeasible
+        if values:
+            best = max(values) if program.maximise else min(values)
+            assert solved.objective == pytest.approx(best)
+            assert solved.bound == pytest.approx(best)
+            assert gains @ solved.values == pytest.approx(best)
+            assert ((low <= solved.values) & (solved.values <= high)).all()
+    assert 5 < num_infeasible < 55

@@ -174,7 +174,9 @@ def test_proven_again(toy, tmp_path, monkeypatch, bound_s, search_s, confirmed):
     A search of no time at all is refused, and finds nothing.
     """
     monkeypatch.setattr(certificate, "MAX_OPS", 5)
-    monkeypatch.setattr(sys.modules[confirm_certificate.__module__], "SEARCH_S", search_s)
+    monkeypatch.setattr(
+        sys.modules[confirm_certificate.__module__], "SEARCH_S", search_s
+    )
     write_result(result_of(toy, 0, 0, 0, 1, 1, 2), tmp_path)
     document = make_certificate(toy, bound_s, "chain")
     assert confirm_certificate(document, tmp_path) is confirmed

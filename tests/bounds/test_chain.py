@@ -255,3 +255,15 @@ def test_little_time_is_safe(make_problem):
         best_s = best_of_all(problem).bottleneck_s
         if 0 < best_s < np.inf:
             assert try_limit(problem, best_s * ABOVE, lambda: 1e-9) is None
+
+
+@pytest.mark.parametrize(("seed", "stages"), [(303, 2), (308, 2), (276, 3), (363, 3)])
+def test_wider_windows_prove_more(make_problem, monkeypatch, seed, stages):
+    """Just below the optimum, windows of so many stages refute, and narrower do not."""
+    problem = make_problem(np.random.default_rng(seed), 7)
+    best_s = best_of_all(problem).bottleneck_s
+    for widest in range(1, 4):
+        monkeypatch.setattr(chain_module, "MOST_STAGES", widest)
+        assert try_limit(problem, best_s * ABOVE) is None
+        is_refuted = try_limit(problem, best_s * BELOW) is not None
+        assert is_refuted == (widest >= stages)

@@ -8,7 +8,7 @@ import pytest
 from mcmpart.graph.synthetic import chain, inception_like
 from mcmpart.hardware import load_package
 from mcmpart.problem import Problem
-from mcmpart.search import Budget, Setting, pipeline_evaluator, run_search
+from mcmpart.search import Budget, Setting, auto, pipeline_evaluator, run_search
 from mcmpart.search.auto import Auto
 
 
@@ -38,9 +38,10 @@ def run(problem, time_s, **options):
 
 
 def test_stages_follow_each_other(branches):
-    """Greedy proposes first, then slice, then local."""
+    """Greedy proposes first, then slice, then local moves and annealing in turn."""
+    assert branches.package.has_rule("triangle")
     record, stages = run(branches, 0.6)
-    assert stages == ["greedy", "slice", "local"]
+    assert stages == ["greedy", "slice", "local", "anneal"]
     costs = [point.bottleneck_s for point in record.trace]
     assert costs == sorted(costs, reverse=True)
     assert len(costs) >= 2
@@ -61,3 +62,17 @@ def test_without_any_plan_it_ends(make_package):
     record, stages = run(problem, 0.2)
     assert record.best is None
     assert stages == []
+
+
+def test_no_annealing_where_moves_are_valid(make_package):
+    """Without the triangle rule local moves have the time to themselves."""
+    problem = Problem(inception_like(2), make_package(3, long_edges="direct"))
+    _, stages = run(problem, 0.5)
+    assert stages == ["greedy", "slice", "local"]
+
+
+def test_no_annealing_of_large_graphs(branches, monkeypatch):
+    """Nor where the solver would take too long."""
+    monkeypatch.setattr(auto, "MOST_BLOCKS", 10)
+    _, stages = run(branches, 0.5)
+    assert stages == ["greedy", "slice", "local"]

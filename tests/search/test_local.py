@@ -5,9 +5,9 @@ import pytest
 
 from mcmpart.evaluate import evaluate_many
 from mcmpart.graph import GraphBuilder, OpSpec, TensorSpec
-from mcmpart.graph.synthetic import chain
+from mcmpart.graph.synthetic import chain, inception_like
 from mcmpart.problem import Problem
-from mcmpart.search import Setting, pipeline_evaluator
+from mcmpart.search import Setting, local, pipeline_evaluator
 from mcmpart.search.local import Local
 
 
@@ -133,3 +133,68 @@ def test_islands_side_by_side(islands):
     _, rows, costs = run(islands, 10, start=np.zeros(6, dtype=np.int32))
     assert min(costs) == 3.0
     assert rows[int(np.argmin(costs))] in ([0, 1] * 3, [1, 0] * 3)
+
+
+@pytest.fixture
+def branches(make_package):
+    """Give the arms of an inception network on three chips."""
+    return Problem(inception_like(2), make_package(3, long_edges="direct"))
+
+
+def test_new_runs_begin_elsewhere(branches):
+    """The first run begins at the best partition, the others at valid cuts."""
+    method, rows, _ = run(branches, 1)
+    runs = [method._next_run(np.array(rows[0], np.int32)) for _ in range(6)]
+    assert runs[0]._start.tolist() == rows[0]
+    assert all(run._start is None for run in runs[1:])
+    cuts = np.stack([run._cut() for run in runs[1:]])
+    assert len(np.unique(cuts, axis=0)) > 2
+    assert evaluate_many(branches, cuts)[1].all()
+
+
+def test_a_tournament(branches, monkeypatch):
+    """Runs end, the better ones are promoted, and after some newcomers it is anew."""
+    monkeypatch.setattr(local, "ENTRANTS", 4)
+    method, _, _ = run(branches, 1)
+    started, halvings = [], set()
+    next_run = method._next_run
+
+    def noting(best):
+        begun = next_run(best)
+        started.append((begun.rung, begun._num_calls))
+        halvings.add(id(method._halving))
+        return begun
+
+    monkeypatch.setattr(method, "_next_run", noting)
+    judge = pipeline_evaluator(branches, 1)
+    for _ in range(60):
+        found = judge(method.propose())
+        assert found.valid.all()
+        method.observe(found)
+    assert {rung for rung, _ in started} >= {0, 1, 2}
+    assert all(calls == 1 << rung for rung, calls in started)
+    assert len(halvings) > 1
+
+
+def test_the_same_again(branches):
+    """Seed and number of proposals decide all."""
+    first, again, other = (run(branches, 12, seed=seed)[1] for seed in (3, 3, 4))
+    assert first == again
+    assert first != other
+
+
+def test_of_long_orders_no_cuts(branches, monkeypatch):
+    """Where there are many blocks, every run begins at the best partition."""
+    monkeypatch.setattr(local, "COARSE_STARTS", 3)
+    method, rows, _ = run(branches, 1)
+    runs = [method._next_run(np.array(rows[0], np.int32)) for _ in range(3)]
+    assert [run._start.tolist() for run in runs] == [rows[0]] * 3
+
+
+def test_without_a_cut_a_run_begins_at_the_best(branches, monkeypatch):
+    """An order that has no cut is no reason to stop."""
+    method, rows, _ = run(branches, 1)
+    monkeypatch.setattr(method._cutter, "first", lambda order: None)
+    best = np.array(rows[0], np.int32)
+    runs = [method._next_run(best) for _ in range(2)]
+    assert runs[1]._cut().tolist() == rows[0]
