@@ -93,7 +93,7 @@ def test_the_replicas_that_solve_chooses(make_package, monkeypatch):
         return solve(chosen, **options)
 
     monkeypatch.setattr(certify, "solve", choose)
-    problem, document, _ = proven(Problem(graph, package), "simple", 2.0)
+    problem, document, _, _ = proven(Problem(graph, package), "simple", 2.0)
     assert problem is chosen
     assert document.graph_sha256 == content_hash(chosen.graph)
     assert document.bound_s == simple_bound_s(chosen)

@@ -3,11 +3,13 @@
 import math
 import subprocess
 import sys
+import threading
 from itertools import product
 
 import numpy as np
 import pytest
 
+from mcmpart import _highs
 from mcmpart._highs import Program, solve_program
 
 
@@ -227,3 +229,24 @@ def test_what_is_left_out_changes_nothing(seed):
             assert gains @ solved.values == pytest.approx(best)
             assert ((low <= solved.values) & (solved.values <= high)).all()
     assert 5 < num_infeasible < 55
+
+
+def test_a_solver_that_hears_nothing(monkeypatch):
+    """A solver that asks nobody whether it is late is left alone after a moment."""
+    release = threading.Event()
+    monkeypatch.setattr(_highs.highspy.Highs, "run", lambda solver: release.wait(60))
+    solved = solve_program(hard(), 60.0, is_late=lambda: True)
+    release.set()
+    assert (solved.infeasible, solved.optimal, solved.values) == (False, False, None)
+    assert solved.bound == np.inf
+
+
+def test_an_error_in_the_solver_surfaces(monkeypatch):
+    """What goes wrong in its thread is raised by the caller's."""
+
+    def fail(solver):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(_highs.highspy.Highs, "run", fail)
+    with pytest.raises(MemoryError, match="no room"):
+        solve_program(hard(), 60.0)

@@ -7,13 +7,13 @@ import time
 import numpy as np
 import pytest
 
-from mcmpart.errors import InfeasibleError, InputError
+from mcmpart.errors import InfeasibleError, InputError, NoPlanFoundError
 from mcmpart.graph.synthetic import chain, random_dag
 from mcmpart.partition import Partition
 from mcmpart.problem import Problem, UserRules
 from mcmpart.reference import recompute
 from mcmpart.rules import explain
-from mcmpart.search import METHODS, Greedy, Slice
+from mcmpart.search import METHODS, Evaluations, Greedy, Slice
 from mcmpart.search.warm import warm_up
 from mcmpart.solve import make_result, solve
 from mcmpart.summary import warnings_of
@@ -481,3 +481,61 @@ def test_make_result_of_another_graph(toy, make_package):
 def test_workers_default_to_all_cores(toy):
     """The result says how many threads there were, by default one or more."""
     assert solve(toy).workers >= 1
+
+
+def answering(bottleneck_s, valid):
+    """Return an evaluator that says the same of every partition."""
+
+    def judge(rows):
+        return Evaluations(
+            rows,
+            np.full(len(rows), bottleneck_s),
+            np.full(len(rows), valid),
+        )
+
+    return judge
+
+
+def test_an_evaluator_that_refuses_all(toy):
+    """What an evaluator calls invalid is no plan, also where the cost model has one."""
+    refuse = answering(1.0, False)
+    with pytest.raises(NoPlanFoundError, match="the evaluator called every partition"):
+        solve(toy, evaluator=refuse, evaluations=5, time_s=60)
+
+
+def test_what_an_evaluator_measured_is_noted(toy):
+    """The value stands in the result, and a sentence says whose the others are."""
+    result = solve(toy, evaluator=answering(7.5, True), evaluations=3, time_s=60)
+    assert result.measured_s == 7.5
+    assert result.notes[0].startswith(
+        "an evaluator judged the partitions and measured 7.5"
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda rows: (1.0, True), "returned a tuple: return mcmpart.search.Eval"),
+        (
+            lambda rows: Evaluations(rows, np.ones(len(rows) + 1), np.ones(1, bool)),
+            "bottleneck_s has shape (2,): give one entry for each of the 1 part",
+        ),
+        (
+            lambda rows: Evaluations(rows, np.ones(len(rows)), np.ones(9, bool)),
+            "valid has shape (9,)",
+        ),
+        (answering(np.nan, True), "says nan s of a partition that it calls valid"),
+        (answering(-1.0, True), "says -1.0 s of a partition"),
+    ],
+)
+def test_an_evaluator_that_makes_no_sense(toy, answer, words):
+    """Its answer is refused in one sentence."""
+    with pytest.raises(InputError) as caught:
+        solve(toy, method="greedy", evaluator=answer, time_s=60)
+    assert words in str(caught.value)
+
+
+def test_no_time_of_an_invalid_partition_counts(toy):
+    """Of what is invalid an evaluator may say anything, NaN too."""
+    with pytest.raises(NoPlanFoundError):
+        solve(toy, method="greedy", evaluator=answering(np.nan, False), time_s=60)

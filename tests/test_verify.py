@@ -26,7 +26,6 @@ FREE = {
     "search.seed",
     "search.evaluations",
     "search.seconds",
-    "search.stopped_by",
     "search.version",
     "search.settings.time_s",
     "search.settings.evaluations",

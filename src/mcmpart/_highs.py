@@ -6,6 +6,8 @@ HiGHS: Huangfu and Hall, Mathematical Programming Computation 10 (2018).
 from __future__ import annotations
 
 import math
+import threading
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -15,6 +17,10 @@ from highspy.highs import HighsCallbackEvent
 from numpy.typing import ArrayLike, NDArray
 
 INFINITY = math.inf
+
+POLL_S = 0.05
+PATIENCE_S = 0.2
+"""How often the solver is looked after, and how long it has for ending early."""
 
 FEASIBLE = 1e-6
 """What HiGHS allows a row to be off by."""
@@ -165,7 +171,8 @@ def solve_program(
         solver.cbMipImprovingSolution += tell
     solver.cbMipInterrupt += stop_if_late
     solver.cbSimplexInterrupt += stop_if_late
-    solver.run()
+    if not _ran(solver, is_late):
+        return Solved(False, worst, None, None, False)
     status = solver.getModelStatus()
     if status == highspy.HighsModelStatus.kInfeasible:
         return Solved(True, -worst, None, None, False)
@@ -180,6 +187,35 @@ def solve_program(
         if optimal and not is_integral:
             bound = objective
     return Solved(False, bound, objective, values, optimal)
+
+
+def _ran(solver: highspy.Highs, is_late: Callable[[], bool]) -> bool:
+    """Run the solver; return False if it does not hear that it should end.
+
+    While HiGHS solves a first relaxation, it asks nobody. It is left alone then, and
+    ends by its time limit.
+    """
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            solver.run()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="highs", daemon=True)
+    thread.start()
+    late_since: float | None = None
+    while thread.is_alive():
+        thread.join(POLL_S)
+        now = time.perf_counter()
+        if late_since is None and is_late():
+            late_since = now
+        if late_since is not None and now - late_since > PATIENCE_S:
+            return not thread.is_alive()
+    if errors:
+        raise errors[0]
+    return True
 
 
 class _Reduced:

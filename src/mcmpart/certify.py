@@ -63,12 +63,16 @@ class Proven(NamedTuple):
         What it is for: those ops are replicated that ``solve`` chooses.
     certificate
         The bound.
+    best_s
+        Bottleneck of the best partition met on the way, in seconds, or infinite: the
+        bound cannot rise above it.
     stopped_by
         ``"done"``, ``"time"`` or ``"interrupt"``: a longer proof may say more then.
     """
 
     problem: Problem
     certificate: Certificate
+    best_s: float
     stopped_by: str
 
 
@@ -94,7 +98,7 @@ def proven(problem: Problem, method: str, time_s: float) -> Proven:
     check_options(method, time_s)
     raise_if_impossible(problem)
     deadline = time.perf_counter() + time_s
-    stopped_by = "done"
+    best_s, stopped_by = np.inf, "done"
     with noted_interrupts():
         try:
             search_s = min(SEARCH_SHARE * time_s, LONGEST_SEARCH_S)
@@ -104,25 +108,27 @@ def proven(problem: Problem, method: str, time_s: float) -> Proven:
             bound = Bound(simple_bound_s(problem), "simple")
         else:
             problem = result.problem
-            bound = _bound(result, method, deadline)
+            bound, best_s = _bound(result, method, deadline)
         if time.perf_counter() >= deadline:
             stopped_by = "time"
         if is_pressed():
             stopped_by = "interrupt"
-    return Proven(problem, make_certificate(problem, *bound), stopped_by)
+    return Proven(problem, make_certificate(problem, *bound), best_s, stopped_by)
 
 
-def _bound(result: Result, method: str, deadline: float) -> Bound:
+def _bound(result: Result, method: str, deadline: float) -> tuple[Bound, float]:
+    """Return the best bound, and the bottleneck of the best partition met."""
     problem, best_s = result.problem, result.metrics.bottleneck_s
     simple = Bound(simple_bound_s(problem), "simple")
     if method == "simple":
-        return simple
+        return simple, best_s
     if method == "exact":
         left_s = deadline - time.perf_counter()
         exact = exact_bound(problem, left_s, best_s=best_s, is_late=is_pressed)
-        return max(simple, Bound(min(exact.bound_s, best_s), "exact"))
+        best_s = min(best_s, exact.bottleneck_s)
+        return max(simple, Bound(min(exact.bound_s, best_s), "exact")), best_s
     if result.lower_bound_method == "exhaustive":
-        return result.bound
+        return result.bound, best_s
     with_chain = method == "chain"
     prover = Prover(problem, deadline, is_pressed, with_chain=with_chain)
     if with_chain or result.lower_bound_method == method:
@@ -132,4 +138,4 @@ def _bound(result: Result, method: str, deadline: float) -> Bound:
         if prover.found is not None:
             found = Partition(problem.graph, prover.found)
             best_s = min(best_s, evaluate(problem, found).bottleneck_s)
-    return prover.bound
+    return prover.bound, best_s

@@ -131,7 +131,7 @@ class SearchInfo(_Strict):
     seed: int
     evaluations: Count
     seconds: Seconds
-    stopped_by: str
+    stopped_by: str = Field(pattern="^(gap|time|evaluations|done|interrupt)$")
     version: str
     settings: Settings
 

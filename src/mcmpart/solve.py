@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,13 +12,13 @@ from mcmpart.bounds import simple_bound_s
 from mcmpart.bounds.exhaustive import TINY_OPS, TINY_PARTITIONS, best_of_all
 from mcmpart.bounds.infeasible import raise_if_impossible
 from mcmpart.bounds.prove import Bound
-from mcmpart.errors import InputError
+from mcmpart.errors import InputError, NoPlanFoundError
 from mcmpart.evaluate import Evaluation, evaluate
 from mcmpart.graph.graph import Int32
 from mcmpart.partition import NO_CHIP, Partition
 from mcmpart.problem import Problem
 from mcmpart.replication import choose_replicas
-from mcmpart.rules import explain
+from mcmpart.rules import Violation, explain
 from mcmpart.search import (
     METHODS,
     Budget,
@@ -27,6 +27,7 @@ from mcmpart.search import (
     SearchRecord,
     Setting,
     TracePoint,
+    checked,
     pipeline_evaluator,
     relative_gap,
     run_search,
@@ -36,6 +37,7 @@ from mcmpart.search.interrupt import noted_interrupts
 from mcmpart.search.warm import warm_up
 from mcmpart.shortage import CORE_S, last_resort, late_after
 from mcmpart.solver.explain import raise_if_contradictory
+from mcmpart.units import format_seconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,6 +149,8 @@ def solve(
     if method == "auto" and evaluator is not None:
         # auto's stages move by the analytical model; this one learns the evaluator's.
         method = "correct"
+    if evaluator is not None:
+        evaluator = checked(evaluator)
     make_method = _method_called(method)
     if seed < 0:
         raise InputError(f"the seed is {seed}: give 0 or more")
@@ -193,7 +197,8 @@ def solve(
         elif record is None:
             known_s = bound.seconds if evaluator is None else 0.0
             record = search(make_method(setting), lower_bound_s=known_s)
-        partition = _partition_of(problem, record)
+        partition = _partition_of(problem, record, evaluator)
+        measured_s = _measured_s(record, evaluator)
         return Result(
             problem=problem,
             partition=partition,
@@ -207,8 +212,8 @@ def solve(
             evaluations=record.evaluations,
             seconds=record.seconds,
             stopped_by=record.stopped_by,
-            notes=_notes(problem, start),
-            measured_s=_measured_s(record, evaluator),
+            notes=_notes(problem, start, measured_s),
+            measured_s=measured_s,
         )
 
 
@@ -308,28 +313,50 @@ def _exhaust(
     )
 
 
-def _partition_of(problem: Problem, record: SearchRecord) -> Partition:
+def _partition_of(
+    problem: Problem, record: SearchRecord, evaluator: Evaluator | None
+) -> Partition:
     if record.best is not None:
         return Partition(problem.graph, record.best)
     if record.stopped_by == "interrupt":
         raise KeyboardInterrupt
     spent = f"partitions judged: {record.evaluations}, time: {record.seconds:.1f} s"
-    return Partition(problem.graph, last_resort(problem, spent))
+    if evaluator is not None and record.evaluations:
+        raise NoPlanFoundError(
+            f"the evaluator called every partition invalid ({spent}): give it more "
+            "--time, or another --method"
+        )
+    chip_of = last_resort(problem, spent)
+    if evaluator is not None and not evaluator(chip_of[None]).valid[0]:
+        raise NoPlanFoundError(
+            f"the evaluator called the only partition invalid that was found ({spent})"
+        )
+    return Partition(problem.graph, chip_of)
 
 
 def _measured_s(record: SearchRecord, evaluator: Evaluator | None) -> float | None:
     return None if evaluator is None or record.best is None else record.bottleneck_s
 
 
-def _notes(problem: Problem, start: Partition | None) -> tuple[str, ...]:
-    if start is None:
-        return ()
-    broken = explain(
-        problem.graph, problem.package, start.chip_of.tolist(), problem.user
-    )
-    if not broken:
-        return ()
-    return (
-        f"the partition to start from is not valid here (rule {broken[0].rule}: "
-        f"{broken[0].message}), so it was only a hint",
-    )
+def _notes(
+    problem: Problem, start: Partition | None, measured_s: float | None
+) -> tuple[str, ...]:
+    notes = []
+    if measured_s is not None:
+        notes.append(
+            f"an evaluator judged the partitions and measured "
+            f"{format_seconds(measured_s)} for this one; all other figures are those "
+            "of the cost model"
+        )
+    broken = () if start is None else _broken(problem, start)
+    if broken:
+        notes.append(
+            f"the partition to start from is not valid here (rule {broken[0].rule}: "
+            f"{broken[0].message}), so it was only a hint"
+        )
+    return tuple(notes)
+
+
+def _broken(problem: Problem, start: Partition) -> Sequence[Violation]:
+    chip_of = start.chip_of.tolist()
+    return explain(problem.graph, problem.package, chip_of, problem.user)

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from mcmpart.frontends.report import counted, shortened
 from mcmpart.reference import op_seconds
 from mcmpart.solve import Result
-from mcmpart.units import format_bytes, format_count, format_rate, format_seconds
+from mcmpart.units import (
+    format_bytes,
+    format_count,
+    format_gap,
+    format_rate,
+    format_seconds,
+)
 
 COLUMNS = ("chip", "ops", "compute", "transfer", "stage", "in", "out", "memory", "of")
 """Heads of the per-chip table."""
@@ -99,7 +105,7 @@ def headline(result: Result) -> str:
         f"{format_rate(metrics.throughput_per_s)} on {chips}: bottleneck "
         f"{format_seconds(metrics.bottleneck_s)}, proven lower bound "
         f"{format_seconds(result.lower_bound_s)} ({result.lower_bound_method}), "
-        f"gap {100 * result.gap:.1f} %"
+        f"gap {format_gap(result.gap)}"
     )
 
 

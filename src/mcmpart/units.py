@@ -55,6 +55,10 @@ _QUANTITY: Final = re.compile(
 )
 
 
+CLOSED = 1e-5
+"""A gap that counts as none: the tolerance of the proofs."""
+
+
 @overload
 def parse_quantity(value: str | float, unit: Literal["bytes"], place: str) -> int: ...
 @overload
@@ -144,6 +148,19 @@ def format_count(count: float) -> str:
     ('8.18 G', '950', '0.5')
     """
     return _scaled(count, "")
+
+
+def format_gap(gap: float) -> str:
+    """Return a gap in percent; of one that is not closed, not 0.0 %.
+
+    Examples
+    --------
+    >>> format_gap(0.0123), format_gap(0.0002), format_gap(0.0)
+    ('1.2 %', 'below 0.1 %', '0.0 %')
+    """
+    if CLOSED < gap < 5e-4:
+        return "below 0.1 %"
+    return f"{100 * gap:.1f} %"
 
 
 def format_rate(per_s: float) -> str:

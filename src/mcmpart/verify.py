@@ -33,14 +33,16 @@ from mcmpart.problem import Problem, UserRules
 from mcmpart.reference import Reference, op_seconds, recompute
 from mcmpart.rewrite._kinds import is_random
 from mcmpart.rules import explain
-from mcmpart.search.interrupt import is_pressed
+from mcmpart.search.interrupt import is_pressed, noted_interrupts
 from mcmpart.solve import Result, solve
 
 RELATIVE = 1e-9
 """Largest relative difference of two sums of the same floats in other orders."""
 
 MAX_PARTITIONS = 5_000
-"""Most partitions that a search judges for an exhaustive bound."""
+MAX_OPS = 40
+"""Most partitions that a search judges for an exhaustive bound, and ops of a graph for
+which they are listed in plain Python: a few seconds."""
 
 GAP_ROUNDING = 1e-12
 """A gap is a small difference of two larger numbers."""
@@ -265,19 +267,32 @@ def confirm_certificate(document: Certificate, folder: Path) -> Confirmed:
     """
     graph = read_graph(folder / GRAPH_FILE)
     package = load_package(folder / PACKAGE_FILE)
+    with noted_interrupts():
+        confirmed = _confirmed(document, graph, package)
+        if is_pressed():
+            raise KeyboardInterrupt
+    return confirmed
+
+
+def _confirmed(document: Certificate, graph: Graph, package: Package) -> Confirmed:
+    certificate.raise_if_foreign(document, graph, package)
+    user = _user_rules(document.rules)
+    try:
+        problem = Problem(graph, package, user=user, replica_threshold=0.0)
+    except McmpartError as error:
+        raise VerificationError(
+            f"nothing can keep to the rules of the certificate: {error}"
+        ) from error
     if document.method == "simple":
         stated, real = document.bound_s, _simple_bound_s(graph, package)
         return Confirmed.PLAINLY if stated <= real * (1 + RELATIVE) else Confirmed.NO
     if certificate.check(document, graph, package):
         return Confirmed.PLAINLY
     if document.method == "exhaustive":
-        best_s = _best_of_all_s(graph, package, _user_rules(document.rules))
+        best_s = _best_of_all_s(graph, package, user)
         if best_s is not None:
             holds = document.bound_s <= best_s * (1 + RELATIVE)
             return Confirmed.PLAINLY if holds else Confirmed.NO
-    problem = Problem(
-        graph, package, user=_user_rules(document.rules), replica_threshold=0.0
-    )
     return _proven_again(problem, document)
 
 
@@ -288,7 +303,7 @@ def _proven_again(problem: Problem, document: Certificate) -> Confirmed:
     prover = Prover(problem, time.perf_counter() + RESOLVE_S, is_pressed)
     if prover.confirms(document.bound_s):
         return Confirmed.AGAIN
-    if document.method == "exact":
+    if document.method == "exact" and not is_pressed():
         return _exact_again(problem, document.bound_s)
     return Confirmed.OPEN
 
@@ -364,6 +379,8 @@ def _best_of_all_s(
     graph: Graph, package: Package, user: UserRules, known_s: float = math.inf
 ) -> float | None:
     """Return the least bottleneck, ``known_s`` at most; None if there are too many."""
+    if graph.num_ops > MAX_OPS:
+        return None
     partitions = list(islice(_partitions(graph, package), MAX_PARTITIONS + 1))
     if len(partitions) > MAX_PARTITIONS:
         return None

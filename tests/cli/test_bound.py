@@ -43,11 +43,13 @@ def test_default(cli, graph_file):
     result = cli("bound", graph_file, *QUICK)
     assert result.exit_code == 0
     assert {path.name for path in Path("chain.bound").iterdir()} == FILES
-    first, proof, rate, last = result.stdout.splitlines()
+    first, proof, rate, plan, last = result.stdout.splitlines()
     assert first.startswith("proven lower bound ")
     assert first.endswith(" us (exhaustive):")
     assert proof == "  every partition was judged"
     assert rate.startswith("no partition has a throughput above ")
+    assert plan.startswith("best plan met on the way: ")
+    assert plan.endswith(" us, optimal")
     assert last == "written to chain.bound/"
 
 
@@ -57,6 +59,7 @@ def test_json(cli, graph_file):
     document = json.loads(result.stdout)
     assert document.pop("folder") == "proof"
     assert document.pop("stopped_by") == "done"
+    assert document.pop("best_s") == document["bound_s"]
     assert document == read_certificate(Path("proof")).model_dump()
     assert document["format"] == "mcmpart.certificate"
 
@@ -71,7 +74,9 @@ def test_verify_accepts_it(cli, graph_file, method):
         assert result.stdout.startswith("lower bound ")
         assert result.stdout.endswith(f": {PLAINLY}\n")
         result = cli("verify", path, "--json")
-        assert json.loads(result.stdout) == {"ok": True, "how": PLAINLY}
+        document = json.loads(result.stdout)
+        assert (document["ok"], document["how"]) == (True, PLAINLY)
+        assert document["bound_s"] == read_certificate(Path("proof")).bound_s
 
 
 @pytest.mark.parametrize("method", ["exhaustive", "ideals", "chain", "exact", "simple"])
@@ -107,10 +112,9 @@ def test_another_package(cli, folder, graph_file):
     Path("other/package.toml").replace(folder / "package.toml")
     result = cli("verify", folder, "--json")
     assert result.exit_code == 1
-    assert json.loads(result.stdout) == {
-        "ok": False,
-        "how": "the certificate is for another package",
-    }
+    document = json.loads(result.stdout)
+    assert document["ok"] is False
+    assert document["how"] == "the certificate is for another package"
 
 
 def test_a_rule_for_an_unknown_op(cli, folder):
@@ -220,7 +224,8 @@ def test_a_certificate_that_stays_open(cli, folder, monkeypatch):
     result = cli("verify", folder)
     assert (result.exit_code, open_.value in result.stdout) == (3, True)
     result = cli("verify", folder, "--json")
-    assert json.loads(result.stdout) == {"ok": False, "how": open_.value}
+    document = json.loads(result.stdout)
+    assert (document["ok"], document["how"]) == (False, open_.value)
 
 
 def test_a_plan_whose_bound_stays_open(cli, graph_file, monkeypatch):
@@ -247,3 +252,44 @@ def test_stopped_early(cli, graph_file, monkeypatch, stopped_by, words, code):
     assert result.exit_code == code
     assert f"stopped by {words}: a longer proof may" in result.stdout
     assert (Path("proof") / "certificate.json").exists()
+
+
+@pytest.mark.parametrize("method", ["simple", "ideals", "exhaustive"])
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("graph_sha256", "00", "for another graph"),
+        ("package_sha256", "00", "for another package"),
+        ("rules", {"pins": {"op_99": 0}}, "op 'op_99'"),
+        ("rules", {"pins": {"op_1": 4}}, "to chip 4"),
+        ("rules", {"apart": [["op_1", "op_1"]]}, "nothing can keep to the rules"),
+        ("ranges", [[0.0, 0.0]], "has 1 ranges"),
+    ],
+)
+def test_a_low_bound_for_something_else(cli, folder, method, key, value, words):
+    """However low a bound is, it is one for this graph, package and rules."""
+
+    def change(document):
+        document.update({"method": method, "bound_s": 1e-9, key: value})
+
+    tamper(folder / "certificate.json", change)
+    result = cli("verify", folder)
+    assert (result.exit_code, words in result.stdout) == (1, True)
+
+
+def test_what_proved_nothing(cli, graph_file, monkeypatch):
+    """A method that came no further than the simple bound says what to try."""
+    prove = certify.proven
+
+    def simple(*arguments):
+        found = prove(*arguments)
+        bound_s = found.certificate.bound_s / 2
+        weak = found.certificate.model_copy(
+            update={"method": "simple", "bound_s": bound_s}
+        )
+        return found._replace(certificate=weak, stopped_by="time")
+
+    monkeypatch.setattr(certify, "proven", simple)
+    result = cli("bound", graph_file, *QUICK, "--method", "ideals", "-o", "proof")
+    assert "gap 50.0 %" in result.stdout
+    assert "ideals proved no more than simple: try another --method" in result.stdout

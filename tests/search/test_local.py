@@ -120,10 +120,10 @@ def test_nothing_to_gain_at_zero(make_package):
 
 
 def test_no_plan_no_local(make_package, toy):
-    """Where slice finds no start, local is done without a proposal."""
+    """Where slice finds no start, there is nothing to propose but to go on slicing."""
     problem = Problem(toy.model, make_package(2, memory_bytes=1))
     method, rows, _ = run(problem, 5)
-    assert method.done
+    assert not method.done
     assert rows == []
 
 

@@ -72,7 +72,8 @@ class Certificate(BaseModel):
         How it was proven (docs/algorithm.md, "Lower bounds").
     ranges
         Of a chain, for b = 0 to C: least and most work in seconds that the first b
-        chips can have done; one range is empty.
+        chips can have done; one range is empty. They are for the reader: whoever checks
+        the bound finds them anew.
     graph_sha256, package_sha256
         What it holds for.
     rules
@@ -168,6 +169,29 @@ def check(
         The certificate is for another graph or package, or a sequence of stages beats
         the bound.
     """
+    raise_if_foreign(certificate, graph, package)
+    if certificate.bound_s == 0:
+        return True
+    if graph.num_ops > MAX_OPS:
+        return False
+    stages = Stages(graph, package, certificate.rules)
+    refuted = is_refuted(stages, certificate.bound_s * BELOW, max_stages)
+    if refuted is False and not _may_know_more(certificate.method, package):
+        raise VerificationError(
+            f"the bound of {certificate.bound_s} s is not confirmed: stages that each "
+            "take less run the whole graph"
+        )
+    return refuted is True
+
+
+def raise_if_foreign(certificate: Certificate, graph: Graph, package: Package) -> None:
+    """Refuse a certificate that is not one for this graph and package.
+
+    Raises
+    ------
+    VerificationError
+        Another graph or package, an unknown method, or rules for what is not there.
+    """
     if certificate.method not in PROOFS:
         raise VerificationError(
             f"the method of the certificate is {certificate.method!r}, and it is one "
@@ -183,18 +207,6 @@ def check(
             f"{package.num_chips} chips has {package.num_chips + 1}"
         )
     _raise_if_unknown(certificate.rules, graph, package)
-    if certificate.bound_s == 0:
-        return True
-    if graph.num_ops > MAX_OPS:
-        return False
-    stages = Stages(graph, package, certificate.rules)
-    refuted = is_refuted(stages, certificate.bound_s * BELOW, max_stages)
-    if refuted is False and not _may_know_more(certificate.method, package):
-        raise VerificationError(
-            f"the bound of {certificate.bound_s} s is not confirmed: stages that each "
-            "take less run the whole graph"
-        )
-    return refuted is True
 
 
 def _may_know_more(method: str, package: Package) -> bool:

@@ -217,7 +217,10 @@ class _Ends:
         num_chips, total_s = chain.problem.num_chips, chain.total_s
         steps = range(num_chips + 1)
         self.most = [min(b * limit_s, total_s) for b in steps]
-        self.least = [max(total_s - (num_chips - b) * limit_s, 0.0) for b in steps]
+        # What rounds in these sums must not make a range empty.
+        rest_s = total_s * (1 - 1e-12)
+        self.least = [max(rest_s - (num_chips - b) * limit_s, 0.0) for b in steps]
+        self.least[-1] = total_s
         for b, (least, most) in enumerate(known):
             self.least[b] = max(self.least[b], least)
             self.most[b] = min(self.most[b], most)

@@ -45,8 +45,8 @@ than 100 MB, and a stage has too many blocks for an integer program."""
 
 SHARE = 0.6
 GOAL_SHARE = 0.2
-"""Shares of the time left that one limit may take, and the first one, which is the
-hardest: where it is out of reach, an easier one gives a bound at least."""
+"""Shares of the time left that one limit may take, and a chain for the first one, which
+is the hardest: where it is out of reach, an easier one gives a bound at least."""
 
 MOST_PLACES = 1_500
 EXACT_SHARE = 0.6
@@ -146,15 +146,18 @@ class Prover:
         self.done = limit_s is None or not 0 < self._problem.ops.num_blocks <= MOST_OPS
         if limit_s is None or self.done:
             return
-        now = time.perf_counter()
-        share = SHARE if np.isfinite(self._open_s) else GOAL_SHARE
-        ends = now + share * max(self._deadline - now, 0.0)
-        if self._by_ideals(limit_s, ends):
+        if self._by_ideals(limit_s, self._ends(SHARE)):
             return
         limit_s = min(limit_s, best_s * BELOW)
-        if not self._by_chain(limit_s, ends):
+        share = SHARE if np.isfinite(self._open_s) else GOAL_SHARE
+        if not self._by_chain(limit_s, self._ends(share)):
             self._open_s = limit_s
             self._by_exact(best_s)
+
+    def _ends(self, share: float) -> float:
+        """Return when a share of the time left will be over."""
+        now = time.perf_counter()
+        return now + share * max(self._deadline - now, 0.0)
 
     def tell(self, best_s: float) -> None:
         """Take note of a better plan: what it keeps to cannot be refuted any more."""

@@ -105,7 +105,7 @@ class Progress:
     def __call__(self, point: TracePoint) -> None:
         """Print one improvement."""
         from mcmpart.search import relative_gap
-        from mcmpart.units import format_seconds
+        from mcmpart.units import format_gap, format_seconds
 
         self._count += 1
         gap = relative_gap(point.bottleneck_s, point.lower_bound_s)
@@ -113,7 +113,7 @@ class Progress:
             f"#{self._count}  {point.seconds:.1f}s  "
             f"best {format_seconds(point.bottleneck_s)}  "
             f"bound {format_seconds(point.lower_bound_s)}  "
-            f"gap {100 * gap:.1f} %  {point.method}"
+            f"gap {format_gap(gap)}  {point.method}"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,7 +37,7 @@ from mcmpart.cli._options import (
 )
 
 if TYPE_CHECKING:
-    from mcmpart.bounds.certificate import Certificate
+    from mcmpart.certify import Proven
 
 
 def bound_command(
@@ -103,23 +104,37 @@ def bound_command(
     with folder_lock(folder):
         write_proof(certificate, found.problem, folder)
     if as_json:
-        about = {"stopped_by": found.stopped_by, "folder": str(folder)}
+        about = {
+            "best_s": found.best_s if math.isfinite(found.best_s) else None,
+            "stopped_by": found.stopped_by,
+            "folder": str(folder),
+        }
         print_json({**certificate.model_dump(), **about})
     else:
-        _show_bound(certificate, found.stopped_by)
+        _show_bound(found, method)
         show(f"written to {folder}/")
     if found.stopped_by == "interrupt":
         raise typer.Exit(InterruptedSearchError.exit_code)
 
 
-def _show_bound(certificate: Certificate, stopped_by: str) -> None:
-    from mcmpart.units import format_rate, format_seconds
+def _show_bound(found: Proven, method: str) -> None:
+    from mcmpart.bounds.prove import OPTIMAL
+    from mcmpart.search import relative_gap
+    from mcmpart.units import format_gap, format_rate, format_seconds
 
-    bound_s = certificate.bound_s
+    certificate, bound_s = found.certificate, found.certificate.bound_s
     show(f"proven lower bound {format_seconds(bound_s)} ({certificate.method}):")
     show(f"  {certificate.proof}")
     if bound_s > 0:
         show(f"no partition has a throughput above {format_rate(1 / bound_s)}")
-    if stopped_by != "done":
-        reason = {"time": "the time limit", "interrupt": "Ctrl-C"}[stopped_by]
+    gap = relative_gap(found.best_s, bound_s)
+    if math.isfinite(found.best_s):
+        how_far = "optimal" if gap <= OPTIMAL else f"gap {format_gap(gap)}"
+        show(f"best plan met on the way: {format_seconds(found.best_s)}, {how_far}")
+    if gap > OPTIMAL and certificate.method == "simple" != method:
+        show(
+            f"{method} proved no more than simple: try another --method or more --time"
+        )
+    elif found.stopped_by != "done":
+        reason = {"time": "the time limit", "interrupt": "Ctrl-C"}[found.stopped_by]
         show(f"stopped by {reason}: a longer proof may find a higher bound")

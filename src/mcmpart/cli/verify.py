@@ -101,7 +101,8 @@ def _verify_certificate(path: Path, as_json: bool) -> None:
     certificate = read_certificate(path)
     exit_code, how = _how_confirmed(certificate, path)
     if as_json:
-        print_json({"ok": exit_code == 0, "how": how})
+        stated = {"method": certificate.method, "bound_s": certificate.bound_s}
+        print_json({"ok": exit_code == 0, "how": how, **stated})
     else:
         show(_line(certificate, how))
     if exit_code:

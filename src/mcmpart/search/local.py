@@ -54,7 +54,7 @@ class Local:
         self._setting = setting
         self._problem = setting.problem
         self._start = setting.start
-        self._seeder: SearchMethod = Slice(setting, max_orders=2)
+        self._seeder: SearchMethod = Slice(setting)
         self._best_s = np.inf
         self._best: Int32 | None = None
         self._cutter = Cutter(setting)

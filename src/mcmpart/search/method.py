@@ -213,6 +213,43 @@ def pipeline_evaluator(problem: Problem, workers: int) -> Evaluator:
     return judge
 
 
+def checked(evaluator: Evaluator) -> Evaluator:
+    """Return an evaluator of the caller's own whose answers are looked at.
+
+    Raises
+    ------
+    InputError
+        From the evaluator returned: an answer is no :class:`Evaluations`, has not one
+        entry per row, or says that a valid partition takes less than 0 s, or NaN.
+    """
+
+    def judge(chip_of: Int32) -> Evaluations:
+        found = evaluator(chip_of)
+        if not isinstance(found, Evaluations):
+            raise InputError(
+                f"the evaluator returned a {type(found).__name__}: return "
+                "mcmpart.search.Evaluations(chip_of, bottleneck_s, valid)"
+            )
+        rows = chip_of.shape[0]
+        for name in ("bottleneck_s", "valid"):
+            shape = np.shape(getattr(found, name))
+            if shape != (rows,):
+                raise InputError(
+                    f"the evaluator's {name} has shape {shape}: give one entry for "
+                    f"each of the {rows} partitions"
+                )
+        stated_s = np.asarray(found.bottleneck_s)[np.asarray(found.valid, dtype=bool)]
+        wrong = stated_s[~(stated_s >= 0)]
+        if wrong.size:
+            raise InputError(
+                f"the evaluator says {wrong[0]} s of a partition that it calls valid: "
+                "give seconds from 0 on, or call it invalid"
+            )
+        return found
+
+    return judge
+
+
 def relative_gap(bottleneck_s: float, lower_bound_s: float) -> float:
     """Return (bottleneck - bound) / bottleneck, from 0 (proven optimal) to 1."""
     if bottleneck_s <= lower_bound_s:
