@@ -28,7 +28,7 @@ COLD = 1e-5
 USES_PER_CALL = 300_000
 """Tensor uses a run meets between two looks at the clock: some 40 ms."""
 
-LOOKS_PER_BLOCK = 300
+LOOKS_PER_BLOCK = 100
 MOST_CALLS = 8
 """How often a run on rung 0 looks at each block, and its most calls."""
 
