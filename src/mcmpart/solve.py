@@ -159,6 +159,7 @@ def solve(
         warm_up(
             method if isinstance(method, str) else "",
             with_solver=problem.user.binds_chips,
+            with_triangle=problem.package_arrays.triangle,
         )
         started = time.perf_counter()
         record = None

@@ -29,13 +29,18 @@ ALWAYS = ("greedy", "slice", "local")
 SOLVER = "random"
 """A method that meets the kernels of the constraint solver."""
 
+TRIANGLE = "anneal"
+"""A method that ``auto`` runs under the triangle rule."""
+
 PROOF = "proof"
 """Stands for the kernels of the lower bound."""
 
 _ready: set[str] = set()
 
 
-def warm_up(method: str = "auto", *, with_solver: bool = False) -> None:
+def warm_up(
+    method: str = "auto", *, with_solver: bool = False, with_triangle: bool = False
+) -> None:
     """Compile the kernels that a run needs, or load them from the cache on disk.
 
     A search's time limit counts from after this. Compiling happens on the first run
@@ -47,8 +52,12 @@ def warm_up(method: str = "auto", *, with_solver: bool = False) -> None:
         A key of ``METHODS``; another name asks for no more than ``ALWAYS``.
     with_solver
         Whether the constraint solver will be needed.
+    with_triangle
+        Whether the package has the triangle rule, under which ``auto`` anneals.
     """
     names = dict.fromkeys([*ALWAYS, PROOF, *[SOLVER] * with_solver, method])
+    if method == "auto" and with_triangle:
+        names[TRIANGLE] = None
     known = {PROOF, *METHODS}
     cold = [name for name in names if name in known and name not in _ready]
     if not cold:
