@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -205,17 +204,12 @@ def _ran(solver: highspy.Highs, is_late: Callable[[], bool]) -> bool:
 
     thread = threading.Thread(target=run, name="highs", daemon=True)
     thread.start()
-    late_since: float | None = None
-    while thread.is_alive():
+    while thread.is_alive() and not is_late():
         thread.join(POLL_S)
-        now = time.perf_counter()
-        if late_since is None and is_late():
-            late_since = now
-        if late_since is not None and now - late_since > PATIENCE_S:
-            return not thread.is_alive()
+    thread.join(PATIENCE_S)
     if errors:
         raise errors[0]
-    return True
+    return not thread.is_alive()
 
 
 class _Reduced:

@@ -286,7 +286,7 @@ def _confirmed(document: Certificate, graph: Graph, package: Package) -> Confirm
     if document.method == "simple":
         stated, real = document.bound_s, _simple_bound_s(graph, package)
         return Confirmed.PLAINLY if stated <= real * (1 + RELATIVE) else Confirmed.NO
-    if certificate.check(document, graph, package):
+    if certificate.is_settled(document, graph, package):
         return Confirmed.PLAINLY
     if document.method == "exhaustive":
         best_s = _best_of_all_s(graph, package, user)

@@ -170,6 +170,16 @@ def check(
         the bound.
     """
     raise_if_foreign(certificate, graph, package)
+    return is_settled(certificate, graph, package, max_stages)
+
+
+def is_settled(
+    certificate: Certificate,
+    graph: Graph,
+    package: Package,
+    max_stages: int = MAX_STAGES,
+) -> bool:
+    """Return what :func:`check` does for a certificate of this graph and package."""
     if certificate.bound_s == 0:
         return True
     if graph.num_ops > MAX_OPS:

@@ -170,7 +170,8 @@ def lump(
         step = _Window(chain, 0, limit_s, (everything, everything), held=n)
         if step.impossible:
             return int(n)
-        solved = solve_program(step.program, left_s() / 3, is_late=is_late)
+        time_s = left_s() * PROGRAM_SHARE
+        solved = solve_program(step.program, time_s, is_late=is_late)
         if solved.infeasible:
             return int(n)
     return None
@@ -201,7 +202,8 @@ def _alone_s(chain: Chain) -> Float64:
 class _Ends:
     """The ranges of a chain, and how far they are known from both ends.
 
-    First by windows of one stage, then, between the ranges that those left, of two.
+    First by windows of one stage, then, between the ranges that those left, of two and
+    of three.
     """
 
     def __init__(

@@ -17,8 +17,9 @@ from mcmpart.bounds.simple import simple_bound_s
 from mcmpart.evaluate import evaluate_many
 from mcmpart.graph.graph import Int32
 from mcmpart.problem import Problem
+from mcmpart.units import CLOSED
 
-OPTIMAL = 1e-5
+OPTIMAL = CLOSED
 """A plan this close to its bound counts as optimal: the tolerance of the proofs."""
 
 FINEST = 1e-9

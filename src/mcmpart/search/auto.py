@@ -23,7 +23,6 @@ LONGEST_S = 100.0
 FIRST_ORDERS = 8
 """Orders that are sliced however little time there is."""
 
-
 MOST_BLOCKS = 2_000
 """In larger graphs FIX takes too long for many moves."""
 

@@ -40,6 +40,7 @@ class Exact:
     def __init__(self, setting: Setting) -> None:
         self.done = False
         self._setting = setting
+        self._simple = Bound(simple_bound_s(setting.problem), "simple")
         self._slice = Slice(setting, max_orders=ORDERS)
         self._best_s = np.inf
         self._job: _Job | None = None
@@ -48,7 +49,7 @@ class Exact:
     def bound(self) -> Bound:
         """What no valid partition can beat: the program's, once that has ended."""
         if self._job is None or self._job.result is None:
-            return Bound(simple_bound_s(self._setting.problem), "simple")
+            return self._simple
         return Bound(self._job.result.bound_s, "exact")
 
     def propose(self) -> Int32:
